@@ -1,0 +1,208 @@
+package config
+
+import (
+	"crypto/sha256"
+	"time"
+
+	"github.com/ahp-gateway/ahp-gateway/ahp"
+)
+
+// File is a whole, valid gateway configuration with every default filled in.
+// It is immutable once Load has returned it.
+type File struct {
+	// Listen is the public listener's address. Default 127.0.0.1:8787.
+	Listen string
+	// Admin is the private listener's address. Default 127.0.0.1:8788. "" is
+	// not allowed; "off" serves none.
+	Admin string
+	// TLS serves the public listener over TLS when CertFile is set.
+	TLS TLS
+	// Log is the process log.
+	Log Log
+	// Limits bound what callers can make the gateway hold and do.
+	Limits Limits
+	// Dedupe is the event-id cache, per tenant.
+	Dedupe Dedupe
+	// FailClosed is what a harness is told when a fail-closed backend failed.
+	FailClosed FailClosed
+	// Audit is where decision records go.
+	Audit Audit
+	// Tenants are in document order; there is at least one. A file without a
+	// tenants section yields one with ID "default" and Open set.
+	Tenants []Tenant
+	// Sources are the absolute paths of all files that were read, the gateway
+	// file first, so that a watcher knows what to watch.
+	Sources []string
+}
+
+// TLS names a certificate chain and its key, both PEM files.
+type TLS struct{ CertFile, KeyFile string }
+
+// Log configures the process log on standard error.
+type Log struct {
+	Level  string // debug, info (default), warn, error
+	Format string // text (default) or json
+}
+
+// Limits are the gateway's own bounds. See Default for the values.
+type Limits struct {
+	Body              int           // bytes of a request body; 413 beyond
+	Response          int           // bytes of a backend's answer; an operational failure beyond
+	Headers           int           // bytes of a request's header block; 431 beyond
+	ReadTimeout       time.Duration // to read one whole request
+	WriteTimeout      time.Duration // to write one whole answer
+	IdleTimeout       time.Duration // of a keep-alive connection between requests
+	Connections       int           // open connections in all
+	ConnectionsPerIP  int           // open connections of one address
+	InFlight          int           // requests being served in all; 503 beyond
+	InFlightPerTenant int           // requests being served for one tenant; 503 beyond
+	Rate              float64       // requests per second and tenant; 0 = unlimited; 429 beyond
+	Burst             int           // token bucket size of Rate
+	Budget            time.Duration // whole chain of one event
+	ObserveQueue      int           // events waiting for one observer
+	ObserveBytes      int           // bytes of events waiting for all observers together
+	AuditQueue        int           // audit records waiting to be written
+	DrainTimeout      time.Duration // for requests and queues at shutdown
+}
+
+// Dedupe bounds the memory of one tenant's event-id cache.
+type Dedupe struct {
+	Entries int           // events remembered per tenant; 0 turns the cache off, joining in flight stays
+	Bytes   int           // bytes of answers remembered per tenant
+	TTL     time.Duration // how long an answer is remembered
+}
+
+// FailClosed is the generic denial after a fail-closed operational failure.
+type FailClosed struct{ Reason, Code string }
+
+// Audit configures the decision log. With neither File nor Stdout set there is none.
+type Audit struct {
+	File     string // path of a JSONL file, appended to
+	Stdout   bool   // JSONL on standard output
+	Overflow string // "drop" (default; counted) or "block" when the queue is full
+	Inputs   bool   // add the tool input, redacted; default false
+}
+
+// Tenant is one party whose events are decided by its own backends only.
+type Tenant struct {
+	ID string
+	// Open admits callers without a credential. Only the single tenant of a
+	// file without a tenants section is open, and only on loopback.
+	Open bool
+	// Keys are the SHA-256 digests of the tenant's live bearer keys: one or two.
+	Keys [][sha256.Size]byte
+	// Registrations hold at most one document per snapshot, in document order.
+	Registrations []*Registration
+	// Rate, Burst and InFlight are File.Limits with the tenant's own values over them.
+	Rate     float64
+	Burst    int
+	InFlight int
+	// Secrets is what the tenant's documents may refer to.
+	Secrets Grant
+	// Backends are the gateway's own settings, complete for every hook id of
+	// the tenant's registrations.
+	Backends map[string]BackendSettings
+}
+
+// Grant is what an operator lets a tenant's documents refer to. References
+// outside it are mistakes.
+type Grant struct {
+	// AnyEnv grants every environment variable: true only for the open tenant
+	// of a file without a tenants section and without a secrets section.
+	AnyEnv bool
+	// EnvPrefix grants the environment variables that start with it. "" grants none.
+	EnvPrefix string
+	// Dir grants the files below it to tokenRef and valueRef. "" grants none.
+	Dir string
+}
+
+// BackendSettings are ours, not the protocol's: they are keyed by hook id in
+// the gateway file so that registration documents stay portable.
+type BackendSettings struct {
+	// AllowHTTP permits plain http to a host that is not loopback.
+	AllowHTTP bool
+	// AllowPrivate permits addresses that are loopback, private, link-local or
+	// otherwise special after resolution. The open tenant has loopback and
+	// private allowed by default; tenants of a list have loopback allowed only
+	// for a URL whose host is literally loopback.
+	AllowPrivate bool
+	// CAFile is a PEM bundle that replaces the platform's trust roots.
+	CAFile string
+	// InFlight caps calls in flight to the backend.
+	InFlight int
+	// Connections caps open connections to the backend.
+	Connections int
+	// Retry allows the one retry on a connection that the backend had already closed.
+	Retry bool
+	// Breaker is the circuit breaker's setting.
+	Breaker Breaker
+	// Shadow lists the subscription ids whose answers are recorded, never used.
+	// "*" means every subscription of the backend.
+	Shadow []string
+}
+
+// Breaker is a rolling-window circuit breaker.
+type Breaker struct {
+	Disabled bool
+	Window   time.Duration // what the ratio looks back on
+	Buckets  int           // how many steps the window rolls in
+	Volume   int           // calls in the window before it may open
+	Ratio    float64       // failures per call that open it, 0 < Ratio ≤ 1
+	OpenFor  time.Duration // before probes are let through
+	Probes   int           // probes at once, and successes that close it
+}
+
+// Registration is one valid portable registration document.
+type Registration struct {
+	Version ahp.Version
+	Hooks   []Hook
+}
+
+// Hook is one backend of a registration document.
+type Hook struct {
+	ID      string
+	URL     string // absolute, http or https, without userinfo and fragment
+	Headers []Header
+	// Bearer is nil without an authentication member.
+	Bearer        *SecretRef
+	Subscriptions []Subscription
+}
+
+// Header is one of transport.headers (AHP-REG-003). Exactly one of Value and
+// Secret is set; an empty literal value has Secret nil.
+type Header struct {
+	Name   string
+	Value  string
+	Secret *SecretRef
+}
+
+// SecretRef refers to a secret: exactly one member is set.
+type SecretRef struct {
+	Env string // name of an environment variable
+	Ref string // path below the tenant's Grant.Dir
+}
+
+// Mode is how a subscription is called.
+type Mode uint8
+
+// The subscription modes.
+const (
+	Intercept Mode = iota + 1
+	Observe
+)
+
+// Subscription is one entry of a hook's subscriptions.
+type Subscription struct {
+	ID        string   // local name, or "" ; never on the wire
+	Selectors []string // exact names, "family.*" or "*"
+	Mode      Mode
+	Timeout   time.Duration // intercept only
+	// FailClosed is the effective policy: failurePolicy, or true where scope is
+	// managed or disableable is false.
+	FailClosed bool
+	// Managed is true where scope is managed or disableable is false.
+	Managed       bool
+	IncludeNative bool
+	Content       ahp.ContentSelection
+	Shadow        bool
+}

@@ -1,0 +1,3 @@
+module github.com/ahp-gateway/ahp-gateway
+
+go 1.26

@@ -1,0 +1,2 @@
+// Package routing decides which subscriptions an event goes to, in which order.
+package routing
