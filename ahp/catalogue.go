@@ -137,3 +137,40 @@ func (e EventType) Observable(v Version) bool {
 	}
 	return false
 }
+
+// requiredPayload are the event members that draft requires of each event
+// beyond id, source, type, time and harness.
+var requiredPayload = [EventTypeCount][]string{
+	SessionStart:           {"session", "trigger", "permissionMode", "manifest", "items"},
+	SessionEnd:             {"session", "outcome", "reason"},
+	ToolBefore:             {"call", "tool", "path"},
+	ToolAfter:              {"outcome", "execution", "call", "tool", "path", "items"},
+	ToolPermissionRequest:  {"call", "tool", "path", "suggestions", "sandboxBypass"},
+	ToolPermissionResolved: {"call", "tool", "path", "decision", "decidedBy"},
+	ToolProgress:           {"call", "tool", "path", "partialOutput", "backgrounded"},
+	ToolBatchAfter:         {"batch", "calls"},
+	TurnStart:              {"turn", "trigger", "items"},
+	TurnFinishBefore:       {"turn", "outcome", "continuationCount", "items"},
+	TurnEnd:                {"turn", "outcome", "continuationCount", "items"},
+	TurnProgress:           {"turn", "item", "delta", "final"},
+	ModelRequestBefore:     {"model", "attempt", "params", "items"},
+	ModelResponseAfter:     {"model", "attempt", "execution", "items", "finishReason"},
+	ModelError:             {"model", "attempt", "execution", "error"},
+	ModelSwitchBefore:      {"current", "proposed", "reason"},
+	ModelSwitchAfter:       {"previous", "current", "reason"},
+	ContextCompactBefore:   {"trigger", "items"},
+	ContextCompactAfter:    {"summary", "removed", "execution"},
+	ConfigChangeBefore:     {"change"},
+	ConfigChangeAfter:      {"change"},
+	UserAttention:          {"attention"},
+	UserElicitationRequest: {"elicitation"},
+	UserElicitationResult:  {"elicitation"},
+	UserMessageInbound:     {"message"},
+	UserMessageOutbound:    {"message"},
+	HookFailure:            {"failure", "parentEventId"},
+	TaskChangeBefore:       {"task"},
+	TaskChangeAfter:        {"task"},
+	WorkspaceChangeBefore:  {"workspace"},
+	WorkspaceChangeAfter:   {"workspace"},
+	FileChanged:            {"changes"},
+}
