@@ -1,0 +1,279 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// DefaultSize is the size of a queue that is given none.
+const DefaultSize = 8192
+
+// Overflow is what Put does when the queue is full.
+type Overflow uint8
+
+// The ways to overflow. The zero value is Drop.
+const (
+	// Drop loses the new record and counts it.
+	Drop Overflow = iota
+	// Block waits for space, and so lets a slow sink slow decisions down.
+	Block
+)
+
+// ParseOverflow returns the overflow that s names: "drop" or "block".
+func ParseOverflow(s string) (o Overflow, ok bool) {
+	switch s {
+	case "drop":
+		return Drop, true
+	case "block":
+		return Block, true
+	default:
+		return 0, false
+	}
+}
+
+// String returns "drop" or "block".
+func (o Overflow) String() string {
+	if o == Block {
+		return "block"
+	}
+	return "drop"
+}
+
+// Stats count what became of records. Every record that was put is in exactly
+// one of Written, Dropped and Errors, or still waiting.
+type Stats struct {
+	Depth   int    // records waiting, those being written not counted
+	Written uint64 // records that the sink took and flushed
+	Dropped uint64 // records that found the queue full or closed
+	Errors  uint64 // records of writes that failed; of a write cut short, all
+}
+
+// Queue takes records from many goroutines and writes them from one. It holds
+// at most size encoded records, each bounded as described at Record.
+//
+// A sink that fails never stops the queue: what it refused is counted, its
+// failing and its recovery are logged, and the next record is tried again.
+type Queue struct {
+	sink     Sink
+	overflow Overflow
+	log      *slog.Logger
+	lines    chan *line
+	pool     sync.Pool // of *line
+
+	// mu is held for reading during Put and for writing to close lines.
+	mu       sync.RWMutex
+	closed   bool
+	stopping chan struct{} // closed when Close begins: wakes waiting Puts
+	stop     sync.Once
+
+	abandoned atomic.Bool   // Close gave up waiting: what is left is dropped
+	done      chan struct{} // closed when the writer has closed the sink
+	closeErr  error         // what closing the sink returned; read after done
+
+	written, dropped, errors atomic.Uint64
+}
+
+// line is one encoded record in a reusable buffer.
+type line struct{ buf []byte }
+
+// keepBytes is the largest buffer that is kept for reuse; few records need more.
+const keepBytes = 16 << 10
+
+// NewQueue starts a queue of size records, or DefaultSize for a size below 1,
+// in front of sink, which it owns from then on. log gets at most one message a
+// minute for each kind of trouble; nil discards them. Close must be called to
+// end the queue's goroutine.
+func NewQueue(sink Sink, size int, overflow Overflow, log *slog.Logger) *Queue {
+	if size < 1 {
+		size = DefaultSize
+	}
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	q := &Queue{
+		sink:     sink,
+		overflow: overflow,
+		log:      log,
+		lines:    make(chan *line, size),
+		stopping: make(chan struct{}),
+		done:     make(chan struct{}),
+	}
+	q.pool.New = func() any { return &line{buf: make([]byte, 0, 1024)} }
+	go q.run()
+	return q
+}
+
+// Put queues r. It keeps nothing of r: the record is encoded here, into a
+// reused buffer. To copy the record and encode it later would spare the caller
+// a few hundred nanoseconds of a typical record, but allocate and cost more in
+// all (see BenchmarkPut, BenchmarkArenaCopy and BenchmarkDeepCopy).
+//
+// With Drop it never waits. With Block it waits until there is space or the
+// queue is closed. A record that is put after Close is dropped and counted.
+func (q *Queue) Put(r *Record) {
+	q.mu.RLock()
+	defer q.mu.RUnlock()
+	if q.closed {
+		q.dropped.Add(1)
+		return
+	}
+	if q.overflow == Drop && len(q.lines) == cap(q.lines) {
+		// Not worth encoding. A race here costs one record's encoding at most.
+		q.dropped.Add(1)
+		return
+	}
+	l := q.pool.Get().(*line)
+	l.buf = AppendJSON(l.buf[:0], r)
+	select {
+	case q.lines <- l:
+		return
+	default:
+	}
+	if q.overflow == Block {
+		select {
+		case q.lines <- l:
+			return
+		case <-q.stopping:
+		}
+	}
+	q.dropped.Add(1)
+	q.recycle(l)
+}
+
+func (q *Queue) recycle(l *line) {
+	if cap(l.buf) <= keepBytes {
+		q.pool.Put(l)
+	}
+}
+
+// Stats returns the counts as they are now.
+func (q *Queue) Stats() Stats {
+	return Stats{
+		Depth:   len(q.lines),
+		Written: q.written.Load(),
+		Dropped: q.dropped.Load(),
+		Errors:  q.errors.Load(),
+	}
+}
+
+// Close writes what is waiting, closes the sink and returns what that
+// returned. If ctx ends first, what is still waiting is dropped and counted,
+// and the sink is closed as soon as the write in progress returns. Further
+// calls wait for the same end.
+func (q *Queue) Close(ctx context.Context) error {
+	q.stop.Do(func() {
+		close(q.stopping)
+		q.mu.Lock()
+		q.closed = true
+		close(q.lines)
+		q.mu.Unlock()
+	})
+	select {
+	case <-q.done:
+		return q.closeErr
+	case <-ctx.Done():
+		q.abandoned.Store(true)
+		return fmt.Errorf("audit: close: %w with %d records waiting", context.Cause(ctx), len(q.lines))
+	}
+}
+
+// run is the writer: it ends when lines is closed and empty.
+func (q *Queue) run() {
+	defer close(q.done)
+	w := writer{queue: q}
+	for l := range q.lines {
+		if q.abandoned.Load() {
+			q.dropped.Add(1)
+		} else {
+			w.write(l.buf)
+		}
+		q.recycle(l)
+		if len(q.lines) == 0 || w.bytes >= flushBytes {
+			w.flush()
+		}
+	}
+	q.closeErr = guard(q.sink.Close)
+}
+
+// writer is the state of the goroutine that owns the sink.
+type writer struct {
+	queue *Queue
+	lines uint64 // written since the last flush
+	bytes int    // their size
+
+	failing      bool      // the sink's last flush or write failed
+	failingSaid  bool      // and that was logged
+	failingSince time.Time // when it was last logged
+	dropped      uint64    // drops already logged
+	droppedSaid  time.Time // when they were
+}
+
+// quiet is how long a kind of trouble is not logged again.
+const quiet = time.Minute
+
+func (w *writer) write(buf []byte) {
+	w.lines++
+	w.bytes += len(buf)
+	if err := guard(func() error { return w.queue.sink.Write(buf) }); err != nil {
+		w.failed(err)
+	}
+}
+
+func (w *writer) flush() {
+	if w.lines > 0 {
+		if err := guard(w.queue.sink.Flush); err != nil {
+			w.failed(err)
+		} else {
+			w.succeeded()
+		}
+	}
+	w.reportDrops()
+}
+
+func (w *writer) succeeded() {
+	w.queue.written.Add(w.lines)
+	w.lines, w.bytes = 0, 0
+	if w.failing && w.failingSaid {
+		w.queue.log.Info("audit sink works again", "lost", w.queue.errors.Load())
+	}
+	w.failing, w.failingSaid = false, false
+}
+
+func (w *writer) failed(err error) {
+	w.queue.errors.Add(w.lines)
+	w.lines, w.bytes = 0, 0
+	if w.failing {
+		return
+	}
+	w.failing = true
+	if now := time.Now(); now.Sub(w.failingSince) >= quiet {
+		w.failingSaid, w.failingSince = true, now
+		w.queue.log.Error("audit sink fails, records are lost", "error", err)
+	}
+}
+
+func (w *writer) reportDrops() {
+	dropped := w.queue.dropped.Load()
+	if dropped == w.dropped {
+		return
+	}
+	if now := time.Now(); now.Sub(w.droppedSaid) >= quiet {
+		w.queue.log.Warn("audit queue full, records are dropped", "dropped", dropped-w.dropped)
+		w.dropped, w.droppedSaid = dropped, now
+	}
+}
+
+// guard turns a panic of the sink into an error, so that no sink can end the
+// process.
+func guard(call func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("audit: sink panicked: %v", p)
+		}
+	}()
+	return call()
+}
