@@ -1,0 +1,74 @@
+package backend
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"net"
+	"time"
+)
+
+// maxDial bounds a dial that no call waits for any more: the pool replaces a
+// lost connection in the background, where there is no call and no deadline.
+const maxDial = 5 * time.Second
+
+// dialer opens connections to one backend. Name resolution, connect and TLS
+// handshake share one deadline.
+type dialer struct {
+	address string // host:port as configured; the pool's own idea of it is not used
+	net     net.Dialer
+	tls     *tls.Config // nil for plain http
+}
+
+func newDialer(host, port string, secure bool, roots *x509.CertPool, policy DialPolicy) *dialer {
+	d := &dialer{
+		address: net.JoinHostPort(host, port),
+		net:     net.Dialer{Control: policy.control, KeepAlive: 15 * time.Second},
+	}
+	if secure {
+		d.tls = &tls.Config{
+			ServerName: host,
+			RootCAs:    roots,
+			MinVersion: tls.VersionTLS12,
+			// Said aloud so that a server that also speaks HTTP/2 does not choose it.
+			NextProtos:         []string{"http/1.1"},
+			ClientSessionCache: tls.NewLRUClientSessionCache(4),
+		}
+	}
+	return d
+}
+
+// dial implements fasthttp.DialFuncWithTimeout. Proxy variables of the
+// environment play no part. Its errors are *dialError.
+func (d *dialer) dial(_ string, timeout time.Duration) (net.Conn, error) {
+	if timeout <= 0 {
+		timeout = maxDial
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+
+	raw, err := d.net.DialContext(ctx, "tcp", d.address)
+	if err != nil {
+		return nil, &dialError{failure: connectFailure(err, ctx.Err() != nil)}
+	}
+	if d.tls == nil {
+		return raw, nil
+	}
+	secure := tls.Client(raw, d.tls)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		raw.Close()
+		return nil, &dialError{failure: handshakeFailure(err, ctx.Err() != nil)}
+	}
+	return &tlsConn{Conn: secure, raw: raw}, nil
+}
+
+// tlsConn is a TLS connection that closes at once. The close alert of
+// tls.Conn.Close may wait five seconds for a peer that reads nothing, which
+// would carry a call past its deadline.
+type tlsConn struct {
+	*tls.Conn
+	raw net.Conn
+}
+
+// Close implements net.Conn.
+func (c *tlsConn) Close() error { return c.raw.Close() }

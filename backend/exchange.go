@@ -1,0 +1,174 @@
+package backend
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/ahp-gateway/ahp-gateway/ahp"
+)
+
+// reader takes the answer from a connection on which its first byte has
+// arrived. Failures of the connection and of the answer are alike to it.
+// reusable says that the answer was read to its end.
+type reader func(br *bufio.Reader) (f ahp.Failure, reusable bool)
+
+// do sends the call and hands the answer to read, on a second connection when
+// the first one turned out to have been closed before the answer began.
+func (c *Client) do(call *ahp.Call, read reader) ahp.Failure {
+	if c.credentialError != "" {
+		return ahp.Failure{Class: ahp.FailCredential, Detail: c.credentialError}
+	}
+	began := time.Now()
+	f, stale := c.exchange(call, read, time.Time{})
+	if stale && c.retry {
+		// What lost one idle connection, a restart say, has likely lost the
+		// others that were idle: only those used since are trusted.
+		f, _ = c.exchange(call, read, began)
+	}
+	if c.closed.Load() {
+		c.pool.CloseIdleConnections()
+	}
+	return f
+}
+
+// exchange sends the call once, on a new connection or on one last used since
+// the given time. stale says that it used an old connection, which ended before
+// the first byte of an answer: only then may the call be repeated.
+func (c *Client) exchange(call *ahp.Call, read reader, since time.Time) (f ahp.Failure, stale bool) {
+	for {
+		left := time.Until(call.Deadline)
+		if left <= 0 {
+			return ahp.Failure{Class: ahp.FailDeadline, Detail: "no time left to send the request"}, false
+		}
+		conn, err := c.pool.AcquireConn(left, false)
+		if err != nil {
+			return acquireFailure(err), false
+		}
+		used := conn.LastUseTime()
+		if !used.IsZero() && used.Before(since) {
+			c.pool.CloseConn(conn)
+			continue
+		}
+
+		// One absolute deadline for writing and reading: no trickle of bytes
+		// prolongs it.
+		err = conn.Conn().SetDeadline(call.Deadline)
+		if err == nil {
+			w := c.pool.AcquireWriter(conn.Conn())
+			err = c.send(w, call)
+			c.pool.ReleaseWriter(w)
+		}
+		r := c.pool.AcquireReader(conn.Conn())
+		sent := err
+		if !isTimeout(err) {
+			// Even after a failed write an answer may lie ready, and then the
+			// call must not be repeated.
+			_, err = r.Peek(1)
+		}
+		reusable := false
+		switch {
+		case err != nil:
+			f = connFailure(err, "no answer")
+			stale = !used.IsZero() && isClosed(err)
+		case sent != nil:
+			f = ahp.Failure{Class: ahp.FailReset, Detail: "request not sent completely"}
+		default:
+			f, reusable = read(r)
+			// Bytes after an answer would be read as the next one.
+			reusable = reusable && r.Buffered() == 0
+		}
+		c.pool.ReleaseReader(r)
+		if reusable {
+			c.pool.ReleaseConn(conn)
+		} else {
+			c.pool.CloseConn(conn)
+		}
+		return f, stale
+	}
+}
+
+// send writes one request.
+func (c *Client) send(w *bufio.Writer, call *ahp.Call) error {
+	if _, err := w.Write(c.head.appendCall(w.AvailableBuffer(), call)); err != nil {
+		return err
+	}
+	if _, err := w.Write(call.Body); err != nil {
+		return err
+	}
+	return w.Flush()
+}
+
+// acquireFailure classifies why the pool gave no connection. What is not a
+// failed dial is that none became free in time.
+func acquireFailure(err error) ahp.Failure {
+	var dial *dialError
+	if errors.As(err, &dial) {
+		return dial.failure
+	}
+	return ahp.Failure{Class: ahp.FailPoolExhausted, Detail: "no connection became free in time"}
+}
+
+// readDecision reads the answer to hooks/intercept into resp.Body.
+func (c *Client) readDecision(br *bufio.Reader, resp *ahp.Response) (ahp.Failure, bool) {
+	var a answer
+	if f := readAnswer(br, &a); !f.OK() {
+		return f, false
+	}
+	if a.status != 200 {
+		return statusFailure(a.status), a.skipBuffered(br)
+	}
+	if a.coded {
+		return ahp.Failure{Class: ahp.FailMediaType, Detail: "a content coding that was not asked for"}, a.skipBuffered(br)
+	}
+	if !a.json {
+		return ahp.Failure{Class: ahp.FailMediaType, Detail: "not application/json"}, a.skipBuffered(br)
+	}
+	var f ahp.Failure
+	resp.Body, f = a.readBody(br, c.maxResponse, resp.Body)
+	return f, f.OK() && a.keepAlive
+}
+
+// readReceipt reads the answer to hooks/observe: 202 or 204 without a body.
+func readReceipt(br *bufio.Reader) (ahp.Failure, bool) {
+	var a answer
+	if f := readAnswer(br, &a); !f.OK() {
+		return f, false
+	}
+	switch {
+	case a.status == 204 && (a.length == 0 || a.length == lengthNone):
+		return ahp.Failure{}, a.keepAlive
+	case a.status == 204:
+		return malformed("status 204 with a body"), false
+	case a.status != 202:
+		return statusFailure(a.status), a.skipBuffered(br)
+	case a.length == lengthNone:
+		// Only the end of the connection shows that there is no body.
+		_, err := br.Peek(1)
+		switch {
+		case err == nil:
+			return ahp.Failure{Class: ahp.FailStatus, Detail: "status 202 with a body"}, false
+		case errors.Is(err, io.EOF):
+			return ahp.Failure{}, false
+		default:
+			return connFailure(err, "body of the answer incomplete"), false
+		}
+	}
+	_, f := a.readBody(br, 0, nil)
+	if f.Class == ahp.FailOversize {
+		return ahp.Failure{Class: ahp.FailStatus, Detail: "status 202 with a body"}, a.skipBuffered(br)
+	}
+	return f, f.OK() && a.keepAlive
+}
+
+// skipBuffered skips the body of an answer that nobody wants, if it has
+// arrived, and reports whether the connection can carry another request. So a
+// backend that answers 500 to everything does not cost a connection each time.
+func (a *answer) skipBuffered(br *bufio.Reader) bool {
+	if !a.keepAlive || a.length < 0 || a.length > br.Buffered() {
+		return false
+	}
+	_, err := br.Discard(a.length)
+	return err == nil
+}
