@@ -1,0 +1,143 @@
+package decision
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/ahp-gateway/ahp-gateway/ahp"
+)
+
+const advertised = ahp.EffectSet(1 << ahp.EffectDeny)
+
+// respond returns a decoded response of snapshot v with the given effects.
+func respond(t testing.TB, v ahp.Version, effects string) *ahp.Response {
+	t.Helper()
+	r := &ahp.Response{Body: []byte(`{"jsonrpc":"2.0","id":"e","result":{"protocolVersion":"` + v.String() + `","effects":` + effects + `}}`)}
+	call := &ahp.Call{ID: []byte(`"e"`), Version: v}
+	if f := ahp.DecodeResponse(call, r); !f.OK() {
+		t.Fatalf("DecodeResponse(%s) = %v; want none", r.Body, f)
+	}
+	return r
+}
+
+func TestAdmit(t *testing.T) {
+	const deny = `{"type":"deny","reason":"r"}`
+	for _, c := range []struct {
+		effects    string
+		v01, draft ahp.FailureClass
+	}{
+		{`[]`, 0, 0},
+		{"[ \n]", 0, 0},
+		{`[` + deny + `]`, 0, 0},
+		{`[{"reason":"r","type":"deny","code":"com.example.x"}]`, 0, 0},
+		{`[{"type":"deny","reason":"r","extensions":{"com.example.x":null}}]`, 0, 0},
+		{`[{"\u0074ype":"d\u0065ny","reason":"\u0000"}]`, 0, 0},
+		{`[{"type":"deny","reason":"r","extra":1}]`, 0, ahp.FailEffectUnknown},
+		{`[` + deny + `,` + deny + `]`, ahp.FailEffectConflict, 0},
+		{`[1]`, ahp.FailEffectMalformed, ahp.FailEffectMalformed},
+		{`[null]`, ahp.FailEffectMalformed, ahp.FailEffectMalformed},
+		{`[[]]`, ahp.FailEffectMalformed, ahp.FailEffectMalformed},
+		{`[{}]`, ahp.FailEffectMalformed, ahp.FailEffectMalformed},
+		{`[{"type":1,"reason":"r"}]`, ahp.FailEffectMalformed, ahp.FailEffectMalformed},
+		{`[{"type":"Deny","reason":"r"}]`, ahp.FailEffectUnknown, ahp.FailEffectUnknown},
+		{`[{"type":"","reason":"r"}]`, ahp.FailEffectUnknown, ahp.FailEffectUnknown},
+		{`[{"type":"com.example.effect"}]`, ahp.FailEffectUnknown, ahp.FailEffectUnknown},
+		{`[{"type":"allow"}]`, ahp.FailEffectUnknown, ahp.FailEffectUnadvertised},
+		{`[{"type":"modify","target":"input","operation":"replace","value":{}}]`, ahp.FailEffectUnknown, ahp.FailEffectUnadvertised},
+		{`[{"type":"deny"}]`, ahp.FailEffectMalformed, ahp.FailEffectMalformed},
+		{`[{"type":"deny","reason":""}]`, ahp.FailEffectMalformed, ahp.FailEffectMalformed},
+		{`[{"type":"deny","reason":null}]`, ahp.FailEffectMalformed, ahp.FailEffectMalformed},
+		{`[{"type":"deny","reason":["r"]}]`, ahp.FailEffectMalformed, ahp.FailEffectMalformed},
+		{`[{"type":"deny","reason":"r","code":"plain"}]`, ahp.FailEffectMalformed, ahp.FailEffectMalformed},
+		{`[{"type":"deny","reason":"r","code":1}]`, ahp.FailEffectMalformed, ahp.FailEffectMalformed},
+		{`[{"type":"deny","reason":"r","code":null}]`, ahp.FailEffectMalformed, ahp.FailEffectMalformed},
+		{`[{"type":"deny","reason":"r","extensions":[]}]`, ahp.FailEffectMalformed, ahp.FailEffectMalformed},
+		{`[{"type":"deny","reason":"r","extensions":{"x":1}}]`, ahp.FailEffectMalformed, ahp.FailEffectMalformed},
+		// Atomic: a good deny does not save its company.
+		{`[` + deny + `,{"type":"allow"}]`, ahp.FailEffectUnknown, ahp.FailEffectUnadvertised},
+		{`[{"type":"nonsense"},` + deny + `]`, ahp.FailEffectUnknown, ahp.FailEffectUnknown},
+	} {
+		for v, want := range map[ahp.Version]ahp.FailureClass{ahp.V01: c.v01, ahp.Draft: c.draft} {
+			before := []Effect{{Type: ahp.EffectAsk}}
+			got, f := Admit(v, advertised, respond(t, v, c.effects), before)
+			if f.Class != want {
+				t.Errorf("Admit(%s, %s) = %v; want %v", v, c.effects, f, want)
+			}
+			if !f.OK() && len(got) != 1 {
+				t.Errorf("Admit(%s, %s) kept %d effects of a refused response; want 0", v, c.effects, len(got)-1)
+			}
+			if f.OK() && len(got)-1 != strings.Count(c.effects, "reason") {
+				t.Errorf("Admit(%s, %s) admitted %d effects; want %d", v, c.effects, len(got)-1, strings.Count(c.effects, "reason"))
+			}
+		}
+	}
+}
+
+func TestAdmitOnlyAdvertised(t *testing.T) {
+	for _, v := range ahp.Versions {
+		if _, f := Admit(v, 0, respond(t, v, `[{"type":"deny","reason":"r"}]`), nil); f.Class != ahp.FailEffectUnadvertised {
+			t.Errorf("Admit(%s, unadvertised deny) = %v; want %v", v, f, ahp.FailEffectUnadvertised)
+		}
+	}
+}
+
+func TestAdmitReadsDeny(t *testing.T) {
+	const raw = `{"type":"deny","reason":"line\nbreak","code":"com.example.c"}`
+	got, f := Admit(ahp.Draft, advertised, respond(t, ahp.Draft, `[ `+raw+` ]`), nil)
+	if !f.OK() || len(got) != 1 {
+		t.Fatalf("Admit(%s) = %v, %v; want one effect", raw, got, f)
+	}
+	if e := got[0]; string(e.Raw) != raw || string(e.Reason) != "line\nbreak" || string(e.Code) != "com.example.c" {
+		t.Errorf("Admit(%s) = {%s %q %q}; want its own bytes and texts", raw, e.Raw, e.Reason, e.Code)
+	}
+}
+
+// A missing effects member is none in draft.
+func TestAdmitAbsentEffects(t *testing.T) {
+	if got, f := Admit(ahp.Draft, advertised, &ahp.Response{}, nil); !f.OK() || len(got) != 0 {
+		t.Errorf("Admit(absent effects) = %v, %v; want none", got, f)
+	}
+}
+
+func TestFold(t *testing.T) {
+	deny := Effect{Type: ahp.EffectDeny, Raw: []byte("1")}
+	var s State
+	if stop := s.Fold(nil); stop || s.Denied {
+		t.Errorf("Fold(no effects) = %t, denied %t; want false, false", stop, s.Denied)
+	}
+	if stop := s.Fold([]Effect{deny}); !stop || !s.Denied || len(s.Effects) != 1 {
+		t.Errorf("Fold(deny) = %t, denied %t, %d effects; want true, true, 1", stop, s.Denied, len(s.Effects))
+	}
+	if stop := s.Fold(nil); !stop {
+		t.Error("Fold(no effects after a deny) = false; want true: nothing lifts a deny")
+	}
+	if s.Reset(); s.Denied || len(s.Effects) != 0 {
+		t.Errorf("Reset left denied %t, %d effects; want false, 0", s.Denied, len(s.Effects))
+	}
+}
+
+func FuzzAdmit(f *testing.F) {
+	for _, s := range []string{`[]`, `[{"type":"deny","reason":"r"}]`, `[{"type":"deny","reason":"r","code":"a.b","extensions":{"a.b":1}}]`, `[{"type":"allow"},{"type":"deny","reason":"r"}]`} {
+		f.Add(s, true)
+		f.Add(s, false)
+	}
+	f.Fuzz(func(t *testing.T, effects string, draft bool) {
+		v := ahp.V01
+		if draft {
+			v = ahp.Draft
+		}
+		r := &ahp.Response{Body: []byte(`{"jsonrpc":"2.0","id":"e","result":{"protocolVersion":"` + v.String() + `","effects":` + effects + `}}`)}
+		if f := ahp.DecodeResponse(&ahp.Call{ID: []byte(`"e"`), Version: v}, r); !f.OK() {
+			return
+		}
+		got, failure := Admit(v, advertised, r, nil)
+		if !failure.OK() && len(got) > 0 {
+			t.Errorf("Admit(%s) = %d effects and %v; want all or none", effects, len(got), failure)
+		}
+		for _, e := range got {
+			if e.Type != ahp.EffectDeny || len(e.Reason) == 0 || e.Code != nil && !ahp.IsReverseDNS(e.Code) {
+				t.Errorf("Admit(%s) admitted %s; want only well-formed denies", effects, e.Raw)
+			}
+		}
+	})
+}
