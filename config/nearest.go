@@ -1,0 +1,40 @@
+package config
+
+import "strings"
+
+// nearest returns the word that key is most likely a slip of, or "".
+func nearest(key string, words []string) string {
+	if key == "" || len(key) > 64 {
+		return ""
+	}
+	best, least := "", 1+min(3, max(1, len(key)/3))
+	for _, w := range words {
+		if d := distance(strings.ToLower(key), strings.ToLower(w)); d < least {
+			best, least = w, d
+		}
+	}
+	return best
+}
+
+// distance counts the insertions, deletions and replacements of one byte that
+// turn a into b.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			above := row[j+1]
+			change := diagonal
+			if a[i] != b[j] {
+				change++
+			}
+			row[j+1] = min(change, above+1, row[j]+1)
+			diagonal = above
+		}
+	}
+	return row[len(b)]
+}

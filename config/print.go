@@ -1,0 +1,341 @@
+package config
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"maps"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const redacted = "redacted"
+
+// Print returns the effective configuration as YAML: every default filled in,
+// every document inline, every path absolute. References to secrets are shown,
+// secrets never: of a key's digest the first eight digits, of a literal header
+// or query value that could be a credential the word "redacted". Equal
+// configurations give equal bytes. The result is a gateway file again but for
+// the shortened digests; filters and unknown members of documents are not in it.
+func (f *File) Print() []byte {
+	p := new(printer)
+	p.text("listen", f.Listen)
+	p.text("admin", f.Admin)
+	if f.TLS.CertFile != "" {
+		p.open("tls")
+		p.text("certFile", f.TLS.CertFile)
+		p.text("keyFile", f.TLS.KeyFile)
+		p.close()
+	}
+	p.open("log")
+	p.text("level", f.Log.Level)
+	p.text("format", f.Log.Format)
+	p.close()
+	p.limits(&f.Limits)
+	p.open("dedupe")
+	p.int("entries", f.Dedupe.Entries)
+	p.int("bytes", f.Dedupe.Bytes)
+	p.duration("ttl", f.Dedupe.TTL)
+	p.close()
+	p.open("failClosed")
+	p.text("reason", f.FailClosed.Reason)
+	p.text("code", f.FailClosed.Code)
+	p.close()
+	p.open("audit")
+	if f.Audit.File != "" {
+		p.text("file", f.Audit.File)
+	}
+	p.bool("stdout", f.Audit.Stdout)
+	p.text("overflow", f.Audit.Overflow)
+	p.bool("inputs", f.Audit.Inputs)
+	p.close()
+	if len(f.Tenants) == 1 && f.Tenants[0].Open {
+		p.tenantBody(&f.Tenants[0])
+		return p.out
+	}
+	p.open("tenants")
+	for i := range f.Tenants {
+		p.tenant(&f.Tenants[i])
+	}
+	p.close()
+	return p.out
+}
+
+func (p *printer) limits(l *Limits) {
+	p.open("limits")
+	p.int("body", l.Body)
+	p.int("response", l.Response)
+	p.int("headers", l.Headers)
+	p.duration("readTimeout", l.ReadTimeout)
+	p.duration("writeTimeout", l.WriteTimeout)
+	p.duration("idleTimeout", l.IdleTimeout)
+	p.int("connections", l.Connections)
+	p.int("connectionsPerIP", l.ConnectionsPerIP)
+	p.int("inFlight", l.InFlight)
+	p.int("inFlightPerTenant", l.InFlightPerTenant)
+	p.rate(l.Rate, l.Burst)
+	p.duration("budget", l.Budget)
+	p.int("observeQueue", l.ObserveQueue)
+	p.int("observeBytes", l.ObserveBytes)
+	p.int("auditQueue", l.AuditQueue)
+	p.duration("drainTimeout", l.DrainTimeout)
+	p.close()
+}
+
+func (p *printer) rate(rate float64, burst int) {
+	p.float("rate", rate)
+	// Without a rate there is no bucket whose size could be written.
+	if burst > 0 {
+		p.int("burst", burst)
+	}
+}
+
+func (p *printer) tenant(t *Tenant) {
+	p.item()
+	p.text("id", t.ID)
+	p.open("keys")
+	for _, k := range t.Keys {
+		p.item()
+		p.text("sha256", shortDigest(k))
+		p.close()
+	}
+	p.close()
+	p.rate(t.Rate, t.Burst)
+	p.int("inFlight", t.InFlight)
+	p.tenantBody(t)
+	p.close()
+}
+
+func shortDigest(k [sha256.Size]byte) string { return hex.EncodeToString(k[:4]) + "…" }
+
+func (p *printer) tenantBody(t *Tenant) {
+	if !t.Secrets.AnyEnv {
+		p.secrets(t.Secrets)
+	}
+	p.open("backends")
+	for _, id := range slices.Sorted(maps.Keys(t.Backends)) {
+		p.backend(id, t.Backends[id])
+	}
+	p.close()
+	p.open("registration")
+	for _, reg := range t.Registrations {
+		p.item()
+		p.registration(reg)
+		p.close()
+	}
+	p.close()
+}
+
+func (p *printer) secrets(g Grant) {
+	if g == (Grant{}) {
+		p.line("secrets: {}")
+		return
+	}
+	p.open("secrets")
+	if g.EnvPrefix != "" {
+		p.text("envPrefix", g.EnvPrefix)
+	}
+	if g.Dir != "" {
+		p.text("dir", g.Dir)
+	}
+	p.close()
+}
+
+func (p *printer) backend(id string, b BackendSettings) {
+	p.open(yamlText(id))
+	p.bool("allowHTTP", b.AllowHTTP)
+	p.bool("allowPrivate", b.AllowPrivate)
+	if b.CAFile != "" {
+		p.text("caFile", b.CAFile)
+	}
+	p.int("inFlight", b.InFlight)
+	p.int("connections", b.Connections)
+	p.bool("retry", b.Retry)
+	p.open("breaker")
+	p.bool("enabled", !b.Breaker.Disabled)
+	p.duration("window", b.Breaker.Window)
+	p.int("buckets", b.Breaker.Buckets)
+	p.int("volume", b.Breaker.Volume)
+	p.float("ratio", b.Breaker.Ratio)
+	p.duration("openFor", b.Breaker.OpenFor)
+	p.int("probes", b.Breaker.Probes)
+	p.close()
+	if slices.Equal(b.Shadow, []string{"*"}) {
+		p.text("shadow", "*")
+	} else {
+		p.texts("shadow", b.Shadow)
+	}
+	p.close()
+}
+
+func (p *printer) registration(reg *Registration) {
+	p.text("protocolVersion", reg.Version.String())
+	p.open("hooks")
+	for i := range reg.Hooks {
+		h := &reg.Hooks[i]
+		p.item()
+		p.text("id", h.ID)
+		p.open("transport")
+		p.text("type", "http")
+		p.text("url", redactURL(h.URL))
+		if len(h.Headers) > 0 {
+			p.open("headers")
+			for _, hd := range h.Headers {
+				p.header(hd)
+			}
+			p.close()
+		}
+		p.close()
+		if h.Bearer != nil {
+			p.open("authentication")
+			p.text("type", "bearer")
+			p.secretRef(h.Bearer, "token")
+			p.close()
+		}
+		p.open("subscriptions")
+		for j := range h.Subscriptions {
+			p.subscription(&h.Subscriptions[j])
+		}
+		p.close()
+		p.close()
+	}
+	p.close()
+}
+
+func (p *printer) header(h Header) {
+	key := yamlText(h.Name)
+	switch {
+	case h.Secret != nil:
+		p.open(key)
+		p.secretRef(h.Secret, "value")
+		p.close()
+	case looksSecret(strings.ToLower(h.Name), h.Value):
+		p.text(key, redacted)
+	default:
+		p.text(key, h.Value)
+	}
+}
+
+func (p *printer) secretRef(s *SecretRef, prefix string) {
+	if s.Env != "" {
+		p.text(prefix+"Env", s.Env)
+	} else {
+		p.text(prefix+"Ref", s.Ref)
+	}
+}
+
+func (p *printer) subscription(s *Subscription) {
+	p.item()
+	if s.ID != "" {
+		p.text("id", s.ID)
+	}
+	p.texts("events", s.Selectors)
+	p.text("mode", s.Mode.String())
+	if s.Mode == Intercept {
+		p.int("timeoutMs", int(s.Timeout/time.Millisecond))
+		policy := "fail-open"
+		if s.FailClosed {
+			policy = "fail-closed"
+		}
+		p.text("failurePolicy", policy)
+	}
+	p.bool("includeNative", s.IncludeNative)
+	if s.Content.Default != 0 {
+		p.open("content")
+		p.text("default", s.Content.Default.String())
+		for _, c := range slices.Sorted(maps.Keys(s.Content.Categories)) {
+			p.text(yamlText(c), s.Content.Categories[c].String())
+		}
+		p.close()
+	}
+	if s.Managed {
+		p.bool("disableable", false)
+	}
+	p.close()
+}
+
+// redactURL hides the query values of a URL that could be credentials.
+func redactURL(s string) string {
+	base, query, ok := strings.Cut(s, "?")
+	if !ok {
+		return s
+	}
+	pairs := strings.Split(query, "&")
+	for i, pair := range pairs {
+		raw, value, ok := strings.Cut(pair, "=")
+		name, err := url.QueryUnescape(raw)
+		if ok && (err != nil || looksSecret(strings.ToLower(name), value)) {
+			pairs[i] = raw + "=" + redacted
+		}
+	}
+	return base + "?" + strings.Join(pairs, "&")
+}
+
+// printer writes block-style YAML.
+type printer struct {
+	out   []byte
+	depth int
+	// dash is set between item and the first line of that item.
+	dash bool
+}
+
+func (p *printer) line(s string) {
+	for range p.depth {
+		p.out = append(p.out, "  "...)
+	}
+	if p.dash {
+		copy(p.out[len(p.out)-2:], "- ")
+		p.dash = false
+	}
+	p.out = append(p.out, s...)
+	p.out = append(p.out, '\n')
+}
+
+// open starts an object or list under key, until close.
+func (p *printer) open(key string) {
+	p.line(key + ":")
+	p.depth++
+}
+
+// item starts an item, an object, of a list, until close. Its first line is
+// written behind the dash.
+func (p *printer) item() {
+	p.depth++
+	p.dash = true
+}
+
+func (p *printer) close() { p.depth-- }
+
+func (p *printer) text(key, value string)  { p.line(key + ": " + yamlText(value)) }
+func (p *printer) int(key string, v int)   { p.line(key + ": " + strconv.Itoa(v)) }
+func (p *printer) bool(key string, v bool) { p.line(key + ": " + strconv.FormatBool(v)) }
+func (p *printer) float(key string, v float64) {
+	p.line(key + ": " + strconv.FormatFloat(v, 'g', -1, 64))
+}
+func (p *printer) duration(key string, v time.Duration) { p.text(key, v.String()) }
+
+func (p *printer) texts(key string, values []string) {
+	quoted := make([]string, len(values))
+	for i, v := range values {
+		quoted[i] = yamlText(v)
+	}
+	p.line(key + ": [" + strings.Join(quoted, ", ") + "]")
+}
+
+var yamlBare = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]*$`)
+
+// yamlText returns s as a YAML scalar that every reader takes for that string.
+func yamlText(s string) string {
+	if yamlBare.MatchString(s) && !isOldBool(s) {
+		switch strings.ToLower(s) {
+		case "true", "false", "null":
+		default:
+			return s
+		}
+	}
+	// Go's escapes of valid UTF-8 are all escapes of YAML's double quotes.
+	return strconv.Quote(s)
+}

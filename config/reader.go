@@ -1,0 +1,185 @@
+package config
+
+import (
+	"cmp"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+)
+
+// reader collects what one Load reads and finds. It is used once, by one goroutine.
+type reader struct {
+	env Environ
+	// base is the folder that relative paths start from.
+	base string
+	// sources are the absolute paths of the files that were read.
+	sources []string
+	// trees are the documents that were read by path, so that tenants can
+	// share one; nil for one that cannot be used.
+	trees map[string]*node
+	order map[string]int
+
+	mistakes, warnings     []Mistake
+	moreMistakes, moreWarn int
+	known                  map[Mistake]bool
+}
+
+func newReader(name string, env Environ) *reader {
+	if env == nil {
+		env = os.LookupEnv
+	}
+	base := filepath.Dir(name)
+	if abs, err := filepath.Abs(base); err == nil {
+		base = abs
+	}
+	return &reader{
+		env:   env,
+		base:  base,
+		trees: make(map[string]*node),
+		order: make(map[string]int),
+		known: make(map[Mistake]bool),
+	}
+}
+
+// source registers a file under the name that mistakes show.
+func (r *reader) source(name string) *source {
+	if _, ok := r.order[name]; !ok {
+		r.order[name] = len(r.order)
+	}
+	return &source{name: name, order: r.order[name]}
+}
+
+// maxMistakes bounds how many mistakes, and how many warnings, are kept.
+const maxMistakes = 1000
+
+// add keeps m unless it is known already, which happens where two tenants
+// share a document.
+func (r *reader) add(m Mistake) {
+	kept, more := &r.mistakes, &r.moreMistakes
+	if m.Warning {
+		kept, more = &r.warnings, &r.moreWarn
+	}
+	switch {
+	case r.known[m]:
+	case len(*kept) >= maxMistakes:
+		*more++
+	default:
+		r.known[m] = true
+		*kept = append(*kept, m)
+	}
+}
+
+func (r *reader) addAt(src *source, line, col int, what, instead string) {
+	r.add(Mistake{File: src.name, Line: line, Col: col, What: what, Instead: instead})
+}
+
+// mistake reports something wrong with the value at s. value is what is shown
+// of it: "" where it could be a secret.
+func (r *reader) mistake(s spot, value, what, instead string) {
+	r.add(Mistake{File: s.src.name, Line: s.line, Col: s.col, Path: s.path, Value: value, What: what, Instead: instead})
+}
+
+func (r *reader) warn(s spot, value, what, instead string) {
+	r.add(Mistake{File: s.src.name, Line: s.line, Col: s.col, Path: s.path, Value: value, What: what, Instead: instead, Warning: true})
+}
+
+// ordered returns mistakes in the order of reading and position.
+func (r *reader) ordered(ms []Mistake, more int) []Mistake {
+	slices.SortStableFunc(ms, func(a, b Mistake) int {
+		return cmp.Or(
+			cmp.Compare(r.order[a.File], r.order[b.File]),
+			cmp.Compare(a.Line, b.Line),
+			cmp.Compare(a.Col, b.Col),
+		)
+	})
+	if more > 0 {
+		last := ms[len(ms)-1]
+		ms = append(ms, Mistake{
+			File: last.File, Warning: last.Warning,
+			What: strconv.Itoa(more) + " more like these are not shown", Instead: "correct these first",
+		})
+	}
+	return ms
+}
+
+// result returns the warnings, and every mistake as one error.
+func (r *reader) result() ([]Mistake, error) {
+	warnings := r.ordered(r.warnings, r.moreWarn)
+	if len(r.mistakes) == 0 {
+		return warnings, nil
+	}
+	return warnings, Mistakes(r.ordered(r.mistakes, r.moreMistakes))
+}
+
+// resolve returns the absolute form of a path that a document names.
+func (r *reader) resolve(path string) string {
+	if filepath.IsAbs(path) {
+		return filepath.Clean(path)
+	}
+	return filepath.Join(r.base, path)
+}
+
+// read returns the bytes of a regular file and notes it as a source.
+func (r *reader) read(path string, limit int) ([]byte, error) {
+	data, err := readFile(path, limit)
+	if err != nil {
+		return nil, err
+	}
+	r.noteSource(path)
+	return data, nil
+}
+
+func (r *reader) noteSource(path string) {
+	if abs, err := filepath.Abs(path); err == nil {
+		path = abs
+	}
+	if !slices.Contains(r.sources, path) {
+		r.sources = append(r.sources, path)
+	}
+}
+
+var (
+	errNotRegular = errors.New("it is not a regular file")
+	errTooLarge   = errors.New("it is too large")
+)
+
+// readFile reads at most limit bytes of a regular file; a longer one is an
+// error. The kind is looked at before the file is opened, because opening a
+// named pipe waits for a writer.
+func readFile(path string, limit int) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, plainError(err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errNotRegular
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, plainError(err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, int64(limit)+1))
+	if err != nil {
+		return nil, plainError(err)
+	}
+	if len(data) > limit {
+		return nil, errTooLarge
+	}
+	return data, nil
+}
+
+// plainError strips the operation and path, which the mistake shows already.
+func plainError(err error) error {
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		return pe.Err
+	}
+	return err
+}
+
+func itoa(n int) string { return strconv.Itoa(n) }

@@ -1,0 +1,140 @@
+package config
+
+import (
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+)
+
+var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,255}$`)
+
+// terms are what a registration document is read under.
+type terms struct {
+	// alone is set for a document without a gateway file: only the protocol's
+	// own rules hold.
+	alone bool
+	// path leads to the tenant's part of the gateway file: "" for the open
+	// tenant, else such as tenants[0].
+	path     string
+	grant    Grant
+	settings *settings
+	budget   time.Duration // of the whole chain
+}
+
+// key names a key of the tenant's part of the gateway file.
+func (t *terms) key(name string) string {
+	if t.path == "" {
+		return name
+	}
+	return t.path + "." + name
+}
+
+// secretRef reads a reference to a secret, which must be one that the gateway
+// file grants. What stands there is never shown: a person may have put the
+// secret itself there.
+func (r *reader) secretRef(env, ref spot, hasEnv bool, t *terms) *SecretRef {
+	if hasEnv {
+		return r.secretEnv(env, t)
+	}
+	return r.secretFile(ref, t)
+}
+
+func (r *reader) secretEnv(s spot, t *terms) *SecretRef {
+	name, ok := r.text(s)
+	if !ok {
+		return nil
+	}
+	if !envName.MatchString(name) {
+		r.mistake(s, "", "is not the name of an environment variable", "write letters, digits and _, such as POLICY_TOKEN, never the secret itself")
+		return nil
+	}
+	ref := &SecretRef{Env: name}
+	switch {
+	case t.alone:
+		return ref
+	case t.grant.AnyEnv:
+	case t.grant.EnvPrefix == "":
+		r.mistake(s, "", "no environment variable is granted here", "write "+t.key("secrets.envPrefix")+" in the gateway file and start the name with it")
+		return ref
+	case !strings.HasPrefix(name, t.grant.EnvPrefix):
+		r.mistake(s, "", "the environment variable is not granted here", "write a name that starts with "+t.grant.EnvPrefix+", as "+t.key("secrets.envPrefix")+" says, or change that")
+		return ref
+	}
+	if v, set := r.env(name); !set || v == "" {
+		r.warn(s, "", "the environment variable "+cut(name, maxShown)+" is not set", "set it before events arrive: calls to the backend fail without it")
+	}
+	return ref
+}
+
+func (r *reader) secretFile(s spot, t *terms) *SecretRef {
+	name, ok := r.text(s)
+	if !ok {
+		return nil
+	}
+	if name == "" {
+		r.mistake(s, "", "is empty", "write a reference to a secret")
+		return nil
+	}
+	ref := &SecretRef{Ref: name}
+	if t.alone {
+		return ref
+	}
+	if !isCleanPath(name) {
+		r.mistake(s, "", "is not a clean relative path", `write a path below `+t.key("secrets.dir")+` such as policy/token, without "..", "\" or a leading "/"`)
+		return nil
+	}
+	if t.grant.Dir == "" {
+		r.mistake(s, "", "no folder of secrets is granted here", "write "+t.key("secrets.dir")+" in the gateway file; the reference is a path below it")
+		return ref
+	}
+	if !isFileBelow(t.grant.Dir, name) {
+		r.warn(s, "", "there is no such file below "+t.key("secrets.dir"), "put it there before events arrive: calls to the backend fail without it")
+	}
+	return ref
+}
+
+// isCleanPath reports whether name is a relative slash path that stays below
+// its folder in every reading.
+func isCleanPath(name string) bool {
+	return len(name) <= 1024 && !strings.ContainsAny(name, "\\\x00") && name != "." &&
+		path.Clean(name) == name && filepath.IsLocal(filepath.FromSlash(name))
+}
+
+// isFileBelow reports whether name is a regular file below dir, and not behind
+// a link that leads out of it.
+func isFileBelow(dir, name string) bool {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return false
+	}
+	defer root.Close()
+	info, err := root.Stat(filepath.FromSlash(name))
+	return err == nil && info.Mode().IsRegular()
+}
+
+// literalNames are members that would hold a credential itself.
+var literalNames = map[string]bool{
+	"token": true, "bearer": true, "bearertoken": true, "accesstoken": true, "refreshtoken": true,
+	"authtoken": true, "idtoken": true, "password": true, "passwd": true, "passphrase": true,
+	"secret": true, "clientsecret": true, "apikey": true, "credential": true, "credentials": true,
+	"privatekey": true, "value": true, "authorization": true,
+}
+
+// refuseLiterals reports members that hold a credential itself; a document is
+// portable, so it may only refer to one. AHP-SEC-001.
+func (o *object) refuseLiterals(instead string) {
+	if !o.usable() {
+		return
+	}
+	for _, f := range o.at.fields {
+		plain := strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(f.key))
+		if !literalNames[plain] {
+			continue
+		}
+		o.refused = append(o.refused, f.key)
+		o.r.mistake(o.at.member(f.key, f.value), "", "a credential may not stand in the document", instead)
+	}
+}

@@ -1,0 +1,183 @@
+package config
+
+import (
+	"slices"
+	"time"
+)
+
+// baseSettings are the settings of backends that have none of their own.
+type baseSettings struct {
+	BackendSettings
+	hasPrivate bool // AllowPrivate was written
+}
+
+// settings are what a tenant's backends section says.
+type settings struct {
+	base BackendSettings
+	byID map[string]BackendSettings
+	at   []hookSettings // as written, in document order
+}
+
+type hookSettings struct {
+	id     string
+	at     spot
+	shadow spot
+}
+
+// of returns the settings of one hook.
+func (s *settings) of(id string) BackendSettings {
+	if b, ok := s.byID[id]; ok {
+		return b
+	}
+	return s.base
+}
+
+// settings reads a backends section: our own settings by hook id.
+func (r *reader) settings(s spot, base BackendSettings) *settings {
+	all := &settings{base: base, byID: make(map[string]BackendSettings)}
+	if s.node == nil || !r.is(s, kindObject, "write an object from hook id to settings") {
+		return all
+	}
+	for _, f := range s.fields {
+		at := s.member(f.key, f.value)
+		b := base
+		o := r.object(at)
+		r.backendMembers(o, &b)
+		if ca, ok := o.get("caFile"); ok {
+			b.CAFile = r.caFile(ca)
+		}
+		if br, ok := o.get("breaker"); ok {
+			r.breaker(br, &b.Breaker)
+		}
+		shadow, ok := o.get("shadow")
+		if ok {
+			b.Shadow = r.shadow(shadow)
+		}
+		o.done()
+		all.byID[f.key] = b
+		all.at = append(all.at, hookSettings{f.key, at, shadow})
+	}
+	return all
+}
+
+// backendMembers reads the members that a default and a single backend share.
+func (r *reader) backendMembers(o *object, b *BackendSettings) {
+	o.boolean("allowHTTP", &b.AllowHTTP)
+	o.boolean("allowPrivate", &b.AllowPrivate)
+	o.count("inFlight", &b.InFlight, 1, maxCount)
+	o.count("connections", &b.Connections, 1, maxCount)
+	o.boolean("retry", &b.Retry)
+}
+
+func (r *reader) breaker(s spot, b *Breaker) {
+	o := r.object(s)
+	enabled := !b.Disabled
+	o.boolean("enabled", &enabled)
+	b.Disabled = !enabled
+	o.duration("window", &b.Window)
+	o.count("buckets", &b.Buckets, 1, 1000)
+	o.count("volume", &b.Volume, 1, maxCount)
+	o.number("ratio", &b.Ratio, "write failures per call, more than 0 and at most 1, such as 0.5",
+		func(v float64) bool { return v > 0 && v <= 1 })
+	o.duration("openFor", &b.OpenFor)
+	o.count("probes", &b.Probes, 1, 1000)
+	o.done()
+	if b.Window/time.Duration(b.Buckets) < time.Millisecond {
+		r.mistake(s, "", "the window is shorter than one millisecond for each of its buckets", "write a longer window or fewer buckets")
+	}
+}
+
+const shadowInstead = `write a list of subscription ids, or "*" in quotes for all`
+
+// shadow reads "*" or a list of subscription ids.
+func (r *reader) shadow(s spot) []string {
+	if s.kind == kindString && s.text == "*" {
+		return []string{"*"}
+	}
+	if !r.is(s, kindList, shadowInstead) {
+		return nil
+	}
+	var ids []string
+	for i := range s.items {
+		at := s.item(i)
+		id, ok := r.text(at)
+		switch {
+		case !ok:
+		case id == "*":
+			r.mistake(at, "", "is a wildcard in a list", `write shadow: "*" without the list`)
+		case slices.Contains(ids, id):
+			r.mistake(at, shown(id), "is there twice", "keep one of them")
+		default:
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// apply checks the backends section against the documents, marks the shadow
+// subscriptions, and returns the settings of every hook.
+func (r *reader) apply(all *settings, regs []*Registration) map[string]BackendSettings {
+	hooks := make(map[string][]*Hook)
+	var ids []string
+	for _, reg := range regs {
+		for i := range reg.Hooks {
+			h := &reg.Hooks[i]
+			hooks[h.ID] = append(hooks[h.ID], h)
+			ids = append(ids, h.ID)
+		}
+	}
+	for _, w := range all.at {
+		if len(hooks[w.id]) == 0 {
+			instead := "write the id of a hook of the registration"
+			if near := nearest(w.id, ids); near != "" {
+				instead = "did you mean " + near + "?"
+			}
+			r.mistake(w.at, shown(w.id), "no hook has this id", instead)
+			continue
+		}
+		if w.shadow.node != nil {
+			r.applyShadow(w, all.byID[w.id].Shadow, hooks[w.id])
+		}
+	}
+	complete := make(map[string]BackendSettings, len(hooks))
+	for id := range hooks {
+		complete[id] = all.of(id)
+	}
+	return complete
+}
+
+func (r *reader) applyShadow(w hookSettings, shadow []string, hooks []*Hook) {
+	every := slices.Equal(shadow, []string{"*"})
+	found := make(map[string]bool)
+	var ids []string
+	for _, h := range hooks {
+		for i := range h.Subscriptions {
+			sub := &h.Subscriptions[i]
+			if sub.ID != "" {
+				ids = append(ids, sub.ID)
+			}
+			if !every && (sub.ID == "" || !slices.Contains(shadow, sub.ID)) {
+				continue
+			}
+			found[sub.ID] = true
+			sub.Shadow = true
+			if sub.Managed {
+				r.warn(w.shadow, "", "puts a subscription in shadow that the registration calls managed or not disableable", "keep it only while the policy is being tried out: its decisions are not enforced")
+			}
+		}
+	}
+	if every {
+		return
+	}
+	for i := range w.shadow.items {
+		at := w.shadow.item(i)
+		if at.kind != kindString || at.text == "*" || found[at.text] {
+			continue
+		}
+		instead := "write the id member of one of the hook's subscriptions"
+		if near := nearest(at.text, ids); near != "" {
+			instead = "did you mean " + near + "?"
+		}
+		r.mistake(at, shown(at.text), "no subscription of the hook has this id", instead)
+	}
+}
