@@ -1,0 +1,109 @@
+package gateway
+
+import (
+	"strings"
+	"time"
+	"unsafe"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/ahp-gateway/ahp-gateway/audit"
+)
+
+// verdict is how an exchange ended: what is counted and recorded of it. It is
+// one byte so that it can be remembered with the answer it belongs to.
+type verdict uint8
+
+const (
+	verdictPass       verdict = iota
+	verdictDeny               // a backend denied
+	verdictFailClosed         // a failure denied
+	verdictError              // a JSON-RPC error was answered
+)
+
+// name returns the verdict as the audit record has it.
+func (v verdict) name() audit.Verdict {
+	switch v {
+	case verdictPass:
+		return audit.VerdictPass
+	case verdictError:
+		return audit.VerdictError
+	default:
+		return audit.VerdictDeny
+	}
+}
+
+// account counts, measures and records an answered intercept request.
+func (g *Gateway) account(x *exchange, span trace.Span) {
+	took := time.Since(x.start)
+	s := x.party.stats
+	switch x.verdict {
+	case verdictPass:
+		s.pass.Add(1)
+		if x.failedOpen {
+			s.failOpen.Add(1)
+		}
+		g.measure(g.latencies.pass, took, x.backends)
+	case verdictDeny:
+		s.deny.Add(1)
+		g.measure(g.latencies.deny, took, x.backends)
+	case verdictFailClosed:
+		s.failClosed.Add(1)
+		g.measure(g.latencies.deny, took, x.backends)
+	default:
+		s.fault.Add(1)
+		g.measure(g.latencies.fault, took, x.backends)
+	}
+	if x.failure != nil {
+		s.errors[x.failure.Code].Add(1)
+	}
+	if g.audit == nil {
+		return
+	}
+	r := x.record()
+	r.Duration = took
+	if span != nil {
+		r.TraceID = span.SpanContext().TraceID().String()
+	}
+	g.audit.Put(&r)
+}
+
+// record describes the exchange. Its strings point into the request.
+func (x *exchange) record() audit.Record {
+	m := &x.msg
+	r := audit.Record{
+		Time: x.start, Tenant: x.party.id, Version: m.Version.String(), Method: m.Method.String(),
+		EventID: text(m.Event.ID), Source: text(m.Event.Source), EventType: m.Event.Type.String(),
+		SessionID: text(m.Event.SessionID), CallID: text(m.Event.CallID), Tool: text(m.Event.ToolName),
+		Verdict: x.verdict.name(), Synthetic: x.verdict == verdictFailClosed, Steps: x.steps,
+		Dedupe: dedupeNames[x.dedupe], Generation: x.snap.generation,
+	}
+	if x.by != nil {
+		r.DeniedBy, r.Subscription = x.by.sub.BackendID, x.by.sub.ID
+	}
+	switch {
+	case x.failure != nil:
+		r.ErrorCode = int32(x.failure.Code)
+	case x.verdict == verdictFailClosed:
+		r.Reason, r.Code = x.snap.file.FailClosed.Reason, x.snap.file.FailClosed.Code
+	case x.state.Denied:
+		first := x.state.Effects[0]
+		r.Reason, r.Code = text(first.Reason), text(first.Code)
+	}
+	if x.snap.file.Audit.Inputs {
+		r.Input = audit.RedactInput(nil, m.Event.Input)
+	}
+	return r
+}
+
+// text views b as a string without copying. The string dies with the request.
+func text(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
+// detach returns r with nothing in it that points into a request.
+func detach(r audit.Record) audit.Record {
+	for _, s := range [...]*string{&r.EventID, &r.Source, &r.SessionID, &r.CallID, &r.Tool, &r.Reason, &r.Code} {
+		*s = strings.Clone(*s)
+	}
+	r.Steps = nil
+	return r
+}

@@ -1,0 +1,65 @@
+package gateway
+
+import (
+	"encoding/json"
+	"net/http"
+	"time"
+)
+
+// newPrivate returns the server of the private listener.
+func (g *Gateway) newPrivate() *http.Server {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if !g.ready.Load() {
+			plain(w, http.StatusServiceUnavailable, "draining")
+			return
+		}
+		plain(w, http.StatusOK, "ready")
+	})
+	if g.metrics != nil {
+		mux.Handle("GET /metrics", g.metrics)
+	}
+	mux.HandleFunc("GET /admin/config", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/yaml")
+		_, _ = w.Write(g.current.Load().file.Print())
+	})
+	mux.HandleFunc("GET /admin/backends", g.backends)
+	return &http.Server{
+		Handler:           mux,
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       10 * time.Second,
+		WriteTimeout:      30 * time.Second,
+		IdleTimeout:       time.Minute,
+		MaxHeaderBytes:    16 << 10,
+	}
+}
+
+func plain(w http.ResponseWriter, status int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write([]byte(text + "\n"))
+}
+
+// backends tells the state of every backend, for people and scripts.
+func (g *Gateway) backends(w http.ResponseWriter, _ *http.Request) {
+	type row struct {
+		Tenant   string `json:"tenant"`
+		Backend  string `json:"backend"`
+		Breaker  string `json:"breaker"`
+		InFlight int    `json:"in_flight"`
+		Queued   int    `json:"queued"`
+	}
+	snap := g.current.Load()
+	answer := struct {
+		Generation uint64 `json:"generation"`
+		Backends   []row  `json:"backends"`
+	}{Generation: snap.generation, Backends: []row{}}
+	for _, p := range snap.parties {
+		for _, b := range p.peers {
+			answer.Backends = append(answer.Backends, row{b.tenant, b.id, b.breaker.State().String(), b.breaker.InFlight(), b.courier.waiting()})
+		}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(answer)
+}

@@ -1,0 +1,303 @@
+package gateway
+
+import (
+	"crypto/sha256"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/ahp-gateway/ahp-gateway/ahp"
+	"github.com/ahp-gateway/ahp-gateway/backend"
+	"github.com/ahp-gateway/ahp-gateway/breaker"
+	"github.com/ahp-gateway/ahp-gateway/config"
+	"github.com/ahp-gateway/ahp-gateway/dedupe"
+	"github.com/ahp-gateway/ahp-gateway/routing"
+	"github.com/ahp-gateway/ahp-gateway/tenant"
+)
+
+// peerKey identifies a backend as it is configured: a backend that keeps its
+// key over a reload is kept itself.
+type peerKey struct {
+	tenant, id string
+	settings   [sha256.Size]byte
+}
+
+// assemble builds the snapshot of f. What previous has and f does not change
+// (backends, limiters, statistics) is taken over; previous may be nil and is
+// not changed in any case.
+func (g *Gateway) assemble(f *config.File, previous *snapshot) (*snapshot, error) {
+	s := &snapshot{
+		generation: 1,
+		file:       f,
+		budget:     f.Limits.Budget,
+		failClosed: ahp.AppendDeny(nil, f.FailClosed.Reason, f.FailClosed.Code),
+	}
+	known := make(map[string]*party)
+	if previous != nil {
+		s.generation = previous.generation + 1
+		for _, p := range previous.parties {
+			known[p.id] = p
+		}
+	}
+	entries := make([]tenant.Entry, len(f.Tenants))
+	for i := range f.Tenants {
+		t := &f.Tenants[i]
+		p, err := g.assembleParty(f, t, known[t.ID])
+		if err != nil {
+			return nil, fmt.Errorf("gateway: tenant %s: %w", t.ID, err)
+		}
+		entries[i] = tenant.Entry{ID: t.ID, Open: t.Open, Keys: t.Keys}
+		s.parties = append(s.parties, p)
+	}
+	var err error
+	if s.tenants, err = tenant.NewDirectory(entries, s.parties); err != nil {
+		return nil, fmt.Errorf("gateway: %w", err)
+	}
+	return s, nil
+}
+
+func (g *Gateway) assembleParty(f *config.File, t *config.Tenant, previous *party) (*party, error) {
+	p := &party{
+		id:      t.ID,
+		answers: dedupe.New(dedupe.Settings{Entries: f.Dedupe.Entries, Bytes: f.Dedupe.Bytes, TTL: f.Dedupe.TTL}),
+	}
+	limits := tenant.Limits{InFlight: t.InFlight, Rate: t.Rate, Burst: t.Burst}
+	if previous != nil {
+		p.stats, p.observed = previous.stats, previous.observed
+		if previous.limiter.Limits == limits {
+			p.limiter = previous.limiter
+		}
+	} else {
+		p.stats = newPartyStats(t.ID)
+		p.observed = dedupe.NewSeen(observedEvents, observedFor)
+	}
+	if p.limiter == nil {
+		p.limiter = tenant.NewLimiter(limits)
+	}
+	for _, r := range t.Registrations {
+		d, err := g.assembleDocument(f, t, r, p, previous)
+		if err != nil {
+			return nil, fmt.Errorf("snapshot %s: %w", r.Version, err)
+		}
+		p.documents[r.Version] = d
+	}
+	for _, v := range ahp.Versions {
+		if p.documents[v] != nil {
+			p.supported = append(p.supported, v)
+		}
+	}
+	return p, nil
+}
+
+// How long and for how many events of a tenant it is remembered that their
+// observers have been told.
+const (
+	observedEvents = 16384
+	observedFor    = 10 * time.Minute
+)
+
+func (g *Gateway) assembleDocument(f *config.File, t *config.Tenant, r *config.Registration, p, previous *party) (*document, error) {
+	var subs []routing.Subscription
+	hops := make(map[[2]int]*hop)
+	for i := range r.Hooks {
+		h := &r.Hooks[i]
+		b, err := g.assemblePeer(f, t, h, p, previous)
+		if err != nil {
+			return nil, fmt.Errorf("backend %s: %w", h.ID, err)
+		}
+		for j := range h.Subscriptions {
+			c := &h.Subscriptions[j]
+			mode := routing.Intercept
+			if c.Mode == config.Observe {
+				mode = routing.Observe
+			}
+			subs = append(subs, routing.Subscription{
+				BackendID: h.ID, ID: c.ID, Hook: i, Index: j, Mode: mode, Selectors: c.Selectors, Timeout: c.Timeout,
+				FailClosed: c.FailClosed, Managed: c.Managed, IncludeNative: c.IncludeNative, Shadow: c.Shadow,
+				Content: c.Content, Backend: b.breaker,
+			})
+			hops[[2]int{i, j}] = &hop{peer: b, view: viewOf(r.Version, c)}
+		}
+	}
+	table, err := routing.New(r.Version, subs)
+	if err != nil {
+		return nil, err
+	}
+	d := &document{table: table}
+	resolve := func(m routing.Mode, to *[ahp.EventTypeCount][]*hop) {
+		for e := ahp.EventUnknown + 1; e < ahp.EventTypeCount; e++ {
+			for _, sub := range table.Match(e, m) {
+				h := hops[[2]int{sub.Hook, sub.Index}]
+				h.sub = sub
+				to[e] = append(to[e], h)
+			}
+		}
+	}
+	resolve(routing.Intercept, &d.intercept)
+	resolve(routing.Observe, &d.observe)
+	return d, nil
+}
+
+// viewOf says what of an event a subscription sees. In draft, content items go
+// only to a subscription that selects the body of everything: to show less of
+// an item is the work of content selection, and until then the rest is nothing.
+func viewOf(v ahp.Version, c *config.Subscription) ahp.View {
+	view := ahp.View{Native: c.IncludeNative, Items: true}
+	if v == ahp.Draft {
+		view.Items = c.Content.Default == ahp.SelectBody
+		for _, s := range c.Content.Categories {
+			view.Items = view.Items && s == ahp.SelectBody
+		}
+	}
+	return view
+}
+
+// assemblePeer returns the tenant's backend for h: that of the other document
+// or of the previous snapshot if nothing about it has changed.
+func (g *Gateway) assemblePeer(f *config.File, t *config.Tenant, h *config.Hook, p, previous *party) (*peer, error) {
+	own := t.Backends[h.ID]
+	settings, err := g.backendConfig(f, t, h, own)
+	if err != nil {
+		return nil, err
+	}
+	key := peerKey{t.ID, h.ID, digest(&settings, own, f.Limits.ObserveQueue)}
+	var stats *peerStats
+	for _, from := range []*party{p, previous} {
+		if from == nil {
+			continue
+		}
+		for _, b := range from.peers {
+			if b.key == key {
+				if from == previous {
+					p.peers = append(p.peers, b)
+				}
+				return b, nil
+			}
+			if b.id == h.ID && stats == nil {
+				stats = b.stats
+			}
+		}
+	}
+	client, err := backend.New(settings)
+	if err != nil {
+		return nil, err
+	}
+	if stats == nil {
+		stats = newPeerStats(t.ID, h.ID)
+	}
+	b := &peer{tenant: t.ID, id: h.ID, key: key, client: client, stats: stats}
+	b.breaker = breaker.New(client, breaker.Settings{
+		Disabled: own.Breaker.Disabled, Window: own.Breaker.Window, Buckets: own.Breaker.Buckets, Volume: own.Breaker.Volume,
+		Ratio: own.Breaker.Ratio, OpenFor: own.Breaker.OpenFor, Probes: own.Breaker.Probes, InFlight: own.InFlight,
+		OnChange: func(_, to breaker.State) { stats.transitions[to].Add(1) },
+	})
+	b.courier = newCourier(stats, &g.room, f.Limits.ObserveQueue, g.log)
+	p.peers = append(p.peers, b)
+	return b, nil
+}
+
+// digest covers everything that a peer is made from, secrets included.
+func digest(c *backend.Config, own config.BackendSettings, queue int) [sha256.Size]byte {
+	h := sha256.New()
+	fmt.Fprintf(h, "%q %q %q %q %d %d %t %+v %d %+v", c.URL, c.Bearer, c.CredentialError, c.Headers, c.MaxResponse,
+		c.Connections, c.Retry, c.Dial, queue, own)
+	if c.Roots != nil {
+		fmt.Fprintf(h, " %x", c.Roots.Subjects()) //nolint:staticcheck // made from one file, not from the system
+	}
+	return [sha256.Size]byte(h.Sum(nil))
+}
+
+func (g *Gateway) backendConfig(f *config.File, t *config.Tenant, h *config.Hook, own config.BackendSettings) (backend.Config, error) {
+	c := backend.Config{
+		ID: h.ID, URL: h.URL, MaxResponse: f.Limits.Response, Connections: own.Connections, Retry: own.Retry,
+		UserAgent: "ahp-gateway/" + g.version,
+		Dial:      backend.DialPolicy{AllowPrivate: own.AllowPrivate, AllowLoopback: own.AllowPrivate || isLoopback(h.URL)},
+	}
+	if own.CAFile != "" {
+		pem, err := os.ReadFile(own.CAFile)
+		if err != nil {
+			return c, fmt.Errorf("caFile: %w", err)
+		}
+		c.Roots = x509.NewCertPool()
+		if !c.Roots.AppendCertsFromPEM(pem) {
+			return c, fmt.Errorf("caFile %s holds no PEM certificate", own.CAFile)
+		}
+	}
+	// A secret that cannot be had now fails the calls, not the configuration:
+	// that is what a harness with the same registration would do. It never
+	// turns a call into an anonymous one.
+	if h.Bearer != nil {
+		token, err := g.secret(t.Secrets, *h.Bearer)
+		if err != nil {
+			c.CredentialError = err.Error()
+		}
+		c.Bearer = token
+	}
+	for _, header := range h.Headers {
+		value := header.Value
+		if header.Secret != nil {
+			var err error
+			if value, err = g.secret(t.Secrets, *header.Secret); err != nil {
+				c.CredentialError = err.Error()
+			}
+		}
+		c.Headers = append(c.Headers, backend.Header{Name: header.Name, Value: value})
+	}
+	return c, nil
+}
+
+// isLoopback reports whether a URL names a loopback address itself.
+func isLoopback(raw string) bool {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return false
+	}
+	if strings.EqualFold(u.Hostname(), "localhost") {
+		return true
+	}
+	addr, err := netip.ParseAddr(u.Hostname())
+	return err == nil && addr.Unmap().IsLoopback()
+}
+
+// secret resolves a reference inside a grant. Its errors name the reference,
+// never a value.
+func (g *Gateway) secret(grant config.Grant, ref config.SecretRef) (string, error) {
+	var value string
+	switch {
+	case ref.Env != "":
+		if !grant.AnyEnv && (grant.EnvPrefix == "" || !strings.HasPrefix(ref.Env, grant.EnvPrefix)) {
+			return "", fmt.Errorf("environment variable %s is not granted", ref.Env)
+		}
+		v, ok := g.environ(ref.Env)
+		if !ok {
+			return "", fmt.Errorf("environment variable %s is not set", ref.Env)
+		}
+		value = v
+	default:
+		if grant.Dir == "" {
+			return "", errors.New("no secrets folder is granted")
+		}
+		root, err := os.OpenRoot(grant.Dir)
+		if err != nil {
+			return "", errors.New("the secrets folder cannot be opened")
+		}
+		defer root.Close()
+		b, err := root.ReadFile(ref.Ref)
+		if err != nil {
+			return "", fmt.Errorf("secret %s cannot be read", ref.Ref)
+		}
+		value = string(b)
+	}
+	if value = strings.TrimRight(value, "\r\n"); value == "" {
+		return "", fmt.Errorf("secret %s%s is empty", ref.Env, ref.Ref)
+	}
+	if strings.ContainsAny(value, "\r\n\x00") {
+		return "", fmt.Errorf("secret %s%s has a line break or NUL", ref.Env, ref.Ref)
+	}
+	return value, nil
+}

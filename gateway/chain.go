@@ -1,0 +1,249 @@
+package gateway
+
+import (
+	"context"
+	"time"
+
+	"github.com/ahp-gateway/ahp-gateway/ahp"
+	"github.com/ahp-gateway/ahp-gateway/audit"
+	"github.com/ahp-gateway/ahp-gateway/decision"
+	"github.com/ahp-gateway/ahp-gateway/dedupe"
+)
+
+// exchange is everything that one intercept request needs while it is decided.
+// Exchanges are pooled: nothing in one may be kept after release.
+type exchange struct {
+	g        *Gateway
+	snap     *snapshot
+	party    *party
+	start    time.Time
+	deadline time.Time // of the whole chain
+	trace    traceHeaders
+	ctx      context.Context // carries the server span, nothing else
+
+	msg     ahp.Message
+	call    ahp.Call
+	resp    ahp.Response // of the turn under way; a deny's bytes live here until the answer is encoded
+	request []byte       // the message as the backend under way may see it
+	effects []decision.Effect
+	state   decision.State
+	// answer is the verdict and then the JSON-RPC message.
+	answer []byte
+
+	steps    []audit.Step
+	backends time.Duration // spent waiting for backends
+
+	verdict    verdict
+	failure    *ahp.Error // the JSON-RPC error to answer, or nil
+	failedOpen bool       // a failure was passed over
+	by         *hop       // settled a denial, or nil
+	dedupe     dedupe.Outcome
+}
+
+// final reports whether the answer may be remembered: one that an operational
+// failure has touched is not what the backends would say on another day.
+func (x *exchange) final() bool {
+	return !x.failedOpen && (x.verdict == verdictPass || x.verdict == verdictDeny)
+}
+
+var unavailable = &ahp.Error{Code: ahp.CodeUnavailable, Message: "Required policy backend unavailable"}
+
+// decide runs the event's chain and leaves the answer in x.answer. Backends are
+// called one after the other in registration order, and not any more after a
+// deny or a fail-closed failure (AHP-COMP-001).
+func (x *exchange) decide(doc *document) {
+	hops := doc.intercept[x.msg.Event.Type]
+	called := len(hops)
+	for i, h := range hops {
+		if x.msg.Halted {
+			called = i
+			break
+		}
+		if h.sub.Shadow {
+			x.shadow(h)
+			continue
+		}
+		if stop := x.turn(h); stop {
+			called = i + 1
+			break
+		}
+	}
+	for _, h := range hops[called:] {
+		x.step(h, audit.OutcomeNotCalled, ahp.Failure{}, 0)
+	}
+	x.encode()
+	x.settle(doc, hops[called:])
+}
+
+// turn calls one backend and folds what it says. It reports whether the chain
+// ends with it.
+func (x *exchange) turn(h *hop) (stop bool) {
+	began := time.Now()
+	deadline, overBudget := began.Add(h.sub.Timeout), false
+	if x.deadline.Before(deadline) {
+		deadline, overBudget = x.deadline, true
+	}
+	failure := x.consult(h, began, deadline)
+	took := time.Since(began)
+	x.backends += took
+	if overBudget && (failure.Class == ahp.FailDeadline || failure.Class == ahp.FailLate) {
+		failure.Class = ahp.FailBudget
+	}
+	switch {
+	case failure.OK():
+		if stop = x.state.Fold(x.effects); stop {
+			x.verdict, x.by = verdictDeny, h
+			x.step(h, audit.OutcomeDeny, failure, took)
+			return true
+		}
+		x.step(h, audit.OutcomePass, failure, took)
+		return false
+	case h.sub.FailClosed:
+		x.verdict, x.by = verdictFailClosed, h
+		x.step(h, audit.OutcomeFailedClosed, failure, took)
+		return true
+	default:
+		x.failedOpen = true
+		x.step(h, audit.OutcomeFailedOpen, failure, took)
+		return false
+	}
+}
+
+// consult asks one backend by the deadline and admits its answer into
+// x.effects. The deadline covers all of it (AHP-FAIL-002).
+func (x *exchange) consult(h *hop, now, deadline time.Time) (failure ahp.Failure) {
+	if !now.Before(deadline) {
+		return ahp.Failure{Class: ahp.FailDeadline, Detail: "no time was left"}
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			x.g.panicked("turn", r)
+			failure = ahp.Failure{Class: ahp.FailInternal, Detail: "the gateway failed"}
+		}
+	}()
+	x.address(h, deadline)
+	span := x.g.startCall(x, h)
+	x.resp.Reset()
+	if failure = h.peer.breaker.Intercept(&x.call, &x.resp); failure.OK() {
+		x.effects, failure = decision.Admit(x.msg.Version, x.advertised(), &x.resp, x.effects[:0])
+		if failure.OK() && !time.Now().Before(deadline) {
+			failure = ahp.Failure{Class: ahp.FailLate, Detail: "the answer was complete only after the deadline"}
+		}
+	}
+	endCall(span, failure)
+	return failure
+}
+
+// address makes x.call the request that h may see.
+func (x *exchange) address(h *hop, deadline time.Time) {
+	x.call = ahp.Call{Body: x.msg.Body, ID: x.msg.ID, Version: x.msg.Version, Deadline: deadline,
+		Traceparent: x.trace.parent, Tracestate: x.trace.state}
+	if !x.msg.Verbatim(h.view) {
+		x.request = x.msg.AppendIntercept(x.request[:0], h.view)
+		x.call.Body = x.request
+	}
+}
+
+// advertised is what backends are told that this gateway can enforce.
+func (x *exchange) advertised() ahp.EffectSet {
+	return x.msg.Capabilities.Effects & (ahp.EffectSet(0).With(ahp.EffectDeny))
+}
+
+// step records one turn.
+func (x *exchange) step(h *hop, o audit.Outcome, f ahp.Failure, took time.Duration) {
+	h.peer.stats.outcomes[o].Add(1)
+	if !f.OK() {
+		h.peer.stats.failure(f.Class)
+	}
+	if o != audit.OutcomeNotCalled {
+		x.g.latencies.backend.Record(context.Background(), took.Seconds(), h.peer.stats.duration)
+	}
+	x.steps = append(x.steps, audit.Step{Backend: h.sub.BackendID, Subscription: h.sub.ID, Outcome: o,
+		Class: f.Class, Detail: f.Detail, Duration: took})
+}
+
+// encode turns the verdict into the answer. A fail-closed failure is a deny
+// with a generic reason, or, where the harness cannot enforce a deny, the error
+// that makes it apply its own policy (AHP-FAIL-001).
+func (x *exchange) encode() {
+	switch {
+	case x.verdict == verdictFailClosed && x.msg.Capabilities.Effects.Has(ahp.EffectDeny):
+		x.answer = ahp.AppendResult(x.begin(), x.msg.ID, x.msg.Version, x.snap.failClosed)
+	case x.verdict == verdictFailClosed:
+		x.fail(unavailable)
+	default:
+		var space [4][]byte
+		raw := space[:0]
+		for _, e := range x.state.Effects {
+			raw = append(raw, e.Raw)
+		}
+		x.answer = ahp.AppendResult(x.begin(), x.msg.ID, x.msg.Version, raw...)
+	}
+}
+
+// fail makes a JSON-RPC error the answer.
+func (x *exchange) fail(err *ahp.Error) {
+	x.verdict, x.failure = verdictError, err
+	x.answer = ahp.AppendError(x.begin(), x.msg.ID, err, x.party.supported...)
+}
+
+// begin empties the answer but for the verdict in front.
+func (x *exchange) begin() []byte { return append(x.answer[:0], byte(x.verdict)) }
+
+// settle tells the observers of the settled event, and in draft the
+// interceptors that were not called any more, once per event. In 0.1 what can
+// be intercepted cannot be observed.
+func (x *exchange) settle(doc *document, uncalled []*hop) {
+	observers := doc.observe[x.msg.Event.Type]
+	if x.msg.Version != ahp.Draft || len(observers)+len(uncalled) == 0 {
+		return
+	}
+	if !x.party.observed.Add(dedupe.KeyOf(x.msg.Event.Source, x.msg.Event.ID)) {
+		return
+	}
+	for _, h := range observers {
+		x.g.observe(h, &x.msg, x.trace)
+	}
+	for _, h := range uncalled {
+		x.g.observe(h, &x.msg, x.trace)
+	}
+}
+
+// shadow sends h the request it would get if it counted, off the request path:
+// its answer is recorded and never used, and its time is nobody's.
+func (x *exchange) shadow(h *hop) {
+	x.address(h, time.Time{})
+	body := append([]byte(nil), x.call.Body...)
+	id := append([]byte(nil), x.call.ID...)
+	record := detach(x.record())
+	g, call, advertised := x.g, x.call, x.advertised()
+	x.steps = append(x.steps, audit.Step{Backend: h.sub.BackendID, Subscription: h.sub.ID, Outcome: audit.OutcomeShadowed})
+	h.peer.courier.send(parcel{size: len(body), deliver: func() bool {
+		began := time.Now()
+		call.Body, call.ID, call.Deadline = body, id, began.Add(h.sub.Timeout)
+		var resp ahp.Response
+		// Past the breaker: what a shadow does must not close the backend to
+		// subscriptions that count.
+		failure := h.peer.client.Intercept(&call, &resp)
+		var effects []decision.Effect
+		if failure.OK() {
+			effects, failure = decision.Admit(call.Version, advertised, &resp, nil)
+		}
+		outcome := audit.OutcomeShadowPass
+		switch {
+		case !failure.OK():
+			outcome = audit.OutcomeShadowFailed
+			h.peer.stats.failure(failure.Class)
+		case len(effects) > 0:
+			outcome = audit.OutcomeShadowDeny
+		}
+		h.peer.stats.outcomes[outcome].Add(1)
+		if g.audit != nil {
+			record.Shadow, record.Duration = true, time.Since(began)
+			record.Steps = []audit.Step{{Backend: h.sub.BackendID, Subscription: h.sub.ID, Outcome: outcome,
+				Class: failure.Class, Detail: failure.Detail, Duration: record.Duration}}
+			g.audit.Put(&record)
+		}
+		return failure.OK()
+	}})
+}

@@ -1,0 +1,149 @@
+package gateway
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ahp-gateway/ahp-gateway/ahp"
+)
+
+const (
+	// courierWorkers is how many messages to one backend are under way at once.
+	// The order of observations is not specified.
+	courierWorkers = 4
+	// observeTimeout bounds the delivery of one observation, which has no
+	// deadline of its own in a registration.
+	observeTimeout = 5 * time.Second
+)
+
+// room is what all couriers together may hold.
+type room struct {
+	used atomic.Int64
+	max  int64
+}
+
+// take reserves n bytes or reports that there is no room for them.
+func (r *room) take(n int) bool {
+	if r.used.Add(int64(n)) <= r.max {
+		return true
+	}
+	r.used.Add(int64(-n))
+	return false
+}
+
+// drain waits until every parcel has been delivered or has failed.
+func (r *room) drain(ctx context.Context) error {
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for r.used.Load() > 0 {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// parcel is one message on its way to a backend off the request path. It owns
+// its bytes. deliver reports whether the backend took the message.
+type parcel struct {
+	size    int
+	deliver func() bool
+}
+
+// courier delivers what does not concern the decision: observations, and calls
+// of shadow subscriptions. It holds a bounded queue for one backend and as
+// many goroutines as there is work for, so a slow observer delays nobody but
+// itself. When it or the room is full, the message is dropped and counted.
+type courier struct {
+	stats *peerStats
+	room  *room
+	log   *slog.Logger
+
+	mu      sync.Mutex
+	parcels []parcel
+	max     int
+	workers int
+}
+
+func newCourier(stats *peerStats, r *room, max int, log *slog.Logger) *courier {
+	return &courier{stats: stats, room: r, max: max, log: log}
+}
+
+// waiting returns the number of messages in the queue.
+func (c *courier) waiting() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.parcels)
+}
+
+// send queues a parcel, or drops it. It never blocks.
+func (c *courier) send(p parcel) {
+	if !c.room.take(p.size) {
+		c.stats.dropped.Add(1)
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.parcels) >= c.max {
+		c.room.used.Add(int64(-p.size))
+		c.stats.dropped.Add(1)
+		return
+	}
+	c.parcels = append(c.parcels, p)
+	if c.workers < courierWorkers {
+		c.workers++
+		go c.work()
+	}
+}
+
+// work delivers until the queue is empty.
+func (c *courier) work() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for len(c.parcels) > 0 {
+		p := c.parcels[0]
+		c.parcels[0] = parcel{}
+		if c.parcels = c.parcels[1:]; len(c.parcels) == 0 {
+			c.parcels = nil // let a burst's memory go
+		}
+		c.mu.Unlock()
+		if c.attempt(p) {
+			c.stats.delivered.Add(1)
+		} else {
+			c.stats.failed.Add(1)
+		}
+		c.room.used.Add(int64(-p.size))
+		c.mu.Lock()
+	}
+	c.workers--
+}
+
+// attempt delivers one parcel. A fault of ours must not end the process.
+func (c *courier) attempt(p parcel) (taken bool) {
+	defer func() {
+		if r := recover(); r != nil {
+			c.log.Error("delivery panicked", "panic", r)
+		}
+	}()
+	return p.deliver()
+}
+
+// observe queues a hooks/observe notification of m's event as h may see it.
+func (g *Gateway) observe(h *hop, m *ahp.Message, trace traceHeaders) {
+	body := m.AppendObserve(make([]byte, 0, len(m.Event.Raw)+128), h.view)
+	version := m.Version
+	h.peer.courier.send(parcel{size: len(body), deliver: func() bool {
+		call := ahp.Call{Body: body, Version: version, Deadline: time.Now().Add(observeTimeout),
+			Traceparent: trace.parent, Tracestate: trace.state}
+		f := h.peer.breaker.Observe(&call)
+		if !f.OK() {
+			h.peer.stats.failure(f.Class)
+		}
+		return f.OK()
+	}})
+}

@@ -1,0 +1,361 @@
+package gateway
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/valyala/fasthttp"
+	"go.opentelemetry.io/otel/metric"
+	metricnoop "go.opentelemetry.io/otel/metric/noop"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+	tracenoop "go.opentelemetry.io/otel/trace/noop"
+
+	"github.com/ahp-gateway/ahp-gateway/audit"
+	"github.com/ahp-gateway/ahp-gateway/config"
+)
+
+// Options are what a Gateway is given besides its configuration. The zero
+// value logs nowhere, measures nothing and traces nothing.
+type Options struct {
+	Logger         *slog.Logger
+	MeterProvider  metric.MeterProvider
+	TracerProvider trace.TracerProvider // nil or a no-op one turns traces off
+	Propagator     propagation.TextMapPropagator
+	// Tracing says whether TracerProvider records anything.
+	Tracing bool
+	// Metrics serves /metrics on the private listener; nil answers 404.
+	Metrics http.Handler
+	// Environ resolves environment variables. Default os.LookupEnv.
+	Environ config.Environ
+	// Stdout is where the audit log goes if it is asked to. Default os.Stdout.
+	Stdout io.Writer
+	// Version is that of the program, for User-Agent and operators.
+	Version string
+}
+
+// Gateway serves one configuration after another. Its methods are safe for
+// concurrent use; Start and Shutdown are called once each.
+type Gateway struct {
+	log        *slog.Logger
+	tracer     trace.Tracer
+	tracing    bool
+	propagator propagation.TextMapPropagator
+	metrics    http.Handler
+	environ    config.Environ
+	version    string
+
+	current   atomic.Pointer[snapshot]
+	reload    sync.Mutex // held while a snapshot is built and stored
+	stats     *globalStats
+	latencies latencies
+	audit     *audit.Queue
+	auditFile *audit.FileSink // nil unless the audit log is a file
+	room      room
+	exchanges sync.Pool
+
+	public   *fasthttp.Server
+	listener net.Listener
+	private  *http.Server
+	admin    net.Listener
+
+	ready    atomic.Bool
+	draining atomic.Bool
+	served   chan error // what the public server returned
+}
+
+// New builds a gateway for f and serves nothing yet. It opens the audit log;
+// Shutdown closes it, and must be called even if Start fails.
+func New(f *config.File, o Options) (*Gateway, error) {
+	g := &Gateway{
+		log: o.Logger, tracing: o.Tracing, propagator: o.Propagator, metrics: o.Metrics, environ: o.Environ, version: o.Version,
+		stats:     newGlobalStats(),
+		exchanges: sync.Pool{New: func() any { return new(exchange) }},
+		served:    make(chan error, 1),
+	}
+	g.room.max = int64(f.Limits.ObserveBytes)
+	if g.log == nil {
+		g.log = slog.New(slog.DiscardHandler)
+	}
+	if g.environ == nil {
+		g.environ = os.LookupEnv
+	}
+	if g.propagator == nil {
+		g.propagator = propagation.TraceContext{}
+	}
+	if o.TracerProvider == nil {
+		o.TracerProvider = tracenoop.NewTracerProvider()
+	}
+	const scope = "github.com/ahp-gateway/ahp-gateway/gateway"
+	g.tracer = o.TracerProvider.Tracer(scope)
+	if o.MeterProvider == nil {
+		o.MeterProvider = metricnoop.NewMeterProvider()
+	}
+	snap, err := g.assemble(f, nil)
+	if err != nil {
+		return nil, err
+	}
+	g.store(snap)
+	g.public = g.newPublic(f)
+	if err := g.instrument(o.MeterProvider.Meter(scope)); err != nil {
+		return nil, err
+	}
+	if err := g.openAudit(f, o.Stdout); err != nil {
+		return nil, err
+	}
+	return g, nil
+}
+
+// newPublic returns the server of the public listener: everything that fasthttp
+// leaves unbounded by default is bounded.
+func (g *Gateway) newPublic(f *config.File) *fasthttp.Server {
+	return &fasthttp.Server{
+		Handler:                      g.handle,
+		ErrorHandler:                 g.unreadable,
+		Name:                         "ahp-gateway",
+		NoDefaultServerHeader:        true,
+		NoDefaultContentType:         true,
+		ReadBufferSize:               f.Limits.Headers,
+		MaxRequestBodySize:           f.Limits.Body,
+		ReadTimeout:                  f.Limits.ReadTimeout,
+		WriteTimeout:                 f.Limits.WriteTimeout,
+		IdleTimeout:                  f.Limits.IdleTimeout,
+		Concurrency:                  f.Limits.Connections,
+		MaxConnsPerIP:                f.Limits.ConnectionsPerIP,
+		DisablePreParseMultipartForm: true,
+		SecureErrorLogMessage:        true,
+		CloseOnShutdown:              true,
+		TCPKeepalive:                 true,
+		Logger:                       serverLog{g.log},
+	}
+}
+
+// serverLog takes fasthttp's own messages, which are about connections.
+type serverLog struct{ log *slog.Logger }
+
+func (l serverLog) Printf(format string, args ...any) {
+	l.log.Debug(fmt.Sprintf(format, args...), "component", "http")
+}
+
+func (g *Gateway) openAudit(f *config.File, stdout io.Writer) error {
+	var sink audit.Sink
+	switch {
+	case f.Audit.File != "":
+		file, err := audit.NewFileSink(f.Audit.File)
+		if err != nil {
+			return fmt.Errorf("gateway: audit log: %w", err)
+		}
+		g.auditFile, sink = file, file
+	case f.Audit.Stdout:
+		if stdout == nil {
+			stdout = os.Stdout
+		}
+		sink = audit.NewWriterSink(stdout)
+	default:
+		return nil
+	}
+	overflow, _ := audit.ParseOverflow(f.Audit.Overflow)
+	g.audit = audit.NewQueue(sink, f.Limits.AuditQueue, overflow, g.log)
+	return nil
+}
+
+// store makes snap the one that requests are served from.
+func (g *Gateway) store(snap *snapshot) {
+	g.current.Store(snap)
+	g.stats.generation.Store(snap.generation)
+	g.stats.reloadOK.Store(true)
+	g.stats.reloadTime.Store(time.Now().Unix())
+}
+
+// Start listens and serves. It returns once both listeners accept connections.
+func (g *Gateway) Start() error {
+	f := g.current.Load().file
+	var err error
+	if g.listener, err = net.Listen("tcp", f.Listen); err != nil {
+		return fmt.Errorf("gateway: listen: %w", err)
+	}
+	if f.TLS.CertFile != "" {
+		cert, err := tls.LoadX509KeyPair(f.TLS.CertFile, f.TLS.KeyFile)
+		if err != nil {
+			g.listener.Close()
+			return fmt.Errorf("gateway: tls: %w", err)
+		}
+		g.listener = tls.NewListener(g.listener, &tls.Config{
+			Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"},
+		})
+	}
+	if f.Admin != "off" {
+		if g.admin, err = net.Listen("tcp", f.Admin); err != nil {
+			g.listener.Close()
+			return fmt.Errorf("gateway: admin: %w", err)
+		}
+		g.private = g.newPrivate()
+		go func() {
+			if err := g.private.Serve(g.admin); !errors.Is(err, http.ErrServerClosed) {
+				g.log.Error("private listener stopped", "error", err)
+			}
+		}()
+	}
+	go func() { g.served <- g.public.Serve(g.listener) }()
+	g.ready.Store(true)
+	return nil
+}
+
+// URL returns the base URL of the public listener after Start.
+func (g *Gateway) URL() string {
+	scheme := "http"
+	if g.current.Load().file.TLS.CertFile != "" {
+		scheme = "https"
+	}
+	return scheme + "://" + g.listener.Addr().String()
+}
+
+// AdminURL returns the base URL of the private listener after Start, or "".
+func (g *Gateway) AdminURL() string {
+	if g.admin == nil {
+		return ""
+	}
+	return "http://" + g.admin.Addr().String()
+}
+
+// Reload serves f from the next request on. Requests under way finish with the
+// snapshot they began with. On error nothing changes. It returns the settings
+// of f that take a restart to apply.
+func (g *Gateway) Reload(f *config.File) (restart []string, err error) {
+	g.reload.Lock()
+	defer g.reload.Unlock()
+	old := g.current.Load()
+	snap, err := g.assemble(f, old)
+	if err != nil {
+		g.Rejected()
+		return nil, err
+	}
+	g.store(snap)
+	g.stats.reloaded.Add(1)
+	kept := make(map[*peer]bool)
+	for _, p := range snap.parties {
+		for _, b := range p.peers {
+			kept[b] = true
+		}
+	}
+	for _, p := range old.parties {
+		for _, b := range p.peers {
+			if !kept[b] {
+				b.client.Close()
+			}
+		}
+	}
+	if g.auditFile != nil { // so that a log rotator needs nothing but SIGHUP
+		if err := g.auditFile.Reopen(); err != nil {
+			g.log.Error("audit log cannot be reopened", "error", err)
+		}
+	}
+	return needRestart(old.file, f), nil
+}
+
+// Rejected counts a configuration that was refused before it came to Reload.
+func (g *Gateway) Rejected() {
+	g.stats.rejected.Add(1)
+	g.stats.reloadOK.Store(false)
+}
+
+// needRestart names what differs and is fixed while the process lives.
+func needRestart(old, f *config.File) []string {
+	var names []string
+	differ := func(name string, different bool) {
+		if different {
+			names = append(names, name)
+		}
+	}
+	a, b := old.Limits, f.Limits
+	differ("listen", old.Listen != f.Listen)
+	differ("admin", old.Admin != f.Admin)
+	differ("tls", old.TLS != f.TLS)
+	differ("log", old.Log != f.Log)
+	differ("audit", old.Audit.File != f.Audit.File || old.Audit.Stdout != f.Audit.Stdout || old.Audit.Overflow != f.Audit.Overflow)
+	differ("limits.body", a.Body != b.Body)
+	differ("limits.headers", a.Headers != b.Headers)
+	differ("limits.readTimeout", a.ReadTimeout != b.ReadTimeout)
+	differ("limits.writeTimeout", a.WriteTimeout != b.WriteTimeout)
+	differ("limits.idleTimeout", a.IdleTimeout != b.IdleTimeout)
+	differ("limits.connections", a.Connections != b.Connections)
+	differ("limits.connectionsPerIP", a.ConnectionsPerIP != b.ConnectionsPerIP)
+	differ("limits.observeBytes", a.ObserveBytes != b.ObserveBytes)
+	differ("limits.auditQueue", a.AuditQueue != b.AuditQueue)
+	return names
+}
+
+// lingering is how long after the public listener has closed a connection may
+// still bring a request: until then it is told to close with the answer,
+// instead of being closed under a request that is already on its way.
+const lingering = time.Second
+
+// Shutdown stops serving without losing anything that was accepted: readiness
+// fails, the listener closes, requests under way and on open connections are
+// answered, and the queues are emptied. It gives up when ctx ends and returns
+// its error; the process may exit in either case.
+func (g *Gateway) Shutdown(ctx context.Context) error {
+	g.ready.Store(false)
+	g.draining.Store(true)
+	var failed error
+	if g.listener != nil {
+		g.listener.Close()
+		g.linger(ctx)
+		if err := g.public.ShutdownWithContext(ctx); err != nil && !errors.Is(err, net.ErrClosed) {
+			failed = fmt.Errorf("gateway: requests were still under way: %w", err)
+		}
+	}
+	if err := g.room.drain(ctx); err != nil {
+		failed = errors.Join(failed, fmt.Errorf("gateway: observations were still waiting: %w", err))
+	}
+	if g.audit != nil {
+		if err := g.audit.Close(ctx); err != nil {
+			failed = errors.Join(failed, fmt.Errorf("gateway: %w", err))
+		}
+	}
+	for _, p := range g.current.Load().parties {
+		for _, b := range p.peers {
+			b.client.Close()
+		}
+	}
+	if g.private != nil {
+		if err := g.private.Shutdown(ctx); err != nil {
+			failed = errors.Join(failed, fmt.Errorf("gateway: private listener: %w", err))
+		}
+	}
+	return failed
+}
+
+// linger waits until no connection is open, at most for a while.
+func (g *Gateway) linger(ctx context.Context) {
+	end := time.NewTimer(lingering)
+	defer end.Stop()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for g.public.GetOpenConnectionsCount() > 0 {
+		select {
+		case <-tick.C:
+		case <-end.C:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// panicked records a fault of ours that was contained.
+func (g *Gateway) panicked(where string, r any) {
+	g.stats.panics.Add(1)
+	g.log.Error("contained a panic", "where", where, "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
+}

@@ -1,0 +1,295 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net"
+	"strconv"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/ahp-gateway/ahp-gateway/ahp"
+	"github.com/ahp-gateway/ahp-gateway/audit"
+	"github.com/ahp-gateway/ahp-gateway/dedupe"
+	"github.com/ahp-gateway/ahp-gateway/tenant"
+)
+
+const jsonType = "application/json"
+
+// handle serves the public listener. It is called by fasthttp on a goroutine
+// of the connection; nothing of ctx outlives it.
+func (g *Gateway) handle(ctx *fasthttp.RequestCtx) {
+	defer func() {
+		if r := recover(); r != nil {
+			g.panicked("request", r)
+			ctx.Response.Reset()
+			answer(ctx, ahp.AppendError(nil, nil, &ahp.Error{Code: ahp.CodeInternal, Message: "Internal error"}))
+			ctx.SetConnectionClose()
+		}
+	}()
+	if g.draining.Load() {
+		ctx.SetConnectionClose()
+	}
+	if fault := framingFault(&ctx.Request.Header); fault != "" {
+		g.refuse(ctx, refusedFraming, fasthttp.StatusBadRequest, fault)
+		ctx.SetConnectionClose()
+		return
+	}
+	name, ok := endpoint(ctx.Path())
+	if !ok {
+		g.refuse(ctx, refusedPath, fasthttp.StatusNotFound, "no such endpoint: POST to /hooks")
+		return
+	}
+	body := ctx.PostBody()
+	if !ctx.IsPost() {
+		ctx.Response.Header.Set(fasthttp.HeaderAllow, fasthttp.MethodPost)
+		g.refuse(ctx, refusedMethod, fasthttp.StatusMethodNotAllowed, "POST required")
+		if len(body) > 0 || len(ctx.Request.Header.Peek(fasthttp.HeaderContentLength)) > 0 {
+			ctx.SetConnectionClose()
+		}
+		return
+	}
+	if !isJSON(ctx.Request.Header.ContentType()) {
+		g.refuse(ctx, refusedMediaType, fasthttp.StatusUnsupportedMediaType, "Content-Type must be application/json")
+		return
+	}
+	if len(ctx.Request.Header.ContentEncoding()) > 0 {
+		g.refuse(ctx, refusedMediaType, fasthttp.StatusUnsupportedMediaType, "Content-Encoding is not supported")
+		return
+	}
+	snap := g.current.Load()
+	party, result := snap.tenants.Authenticate(ctx.Request.Header.Peek(fasthttp.HeaderAuthorization), name)
+	switch result {
+	case tenant.OK:
+	case tenant.WrongTenant:
+		g.refuse(ctx, refusedTenant, fasthttp.StatusForbidden, "the credential is not for this tenant")
+		return
+	default:
+		ctx.Response.Header.Set(fasthttp.HeaderWWWAuthenticate, `Bearer realm="ahp-gateway"`)
+		g.refuse(ctx, refusedCredential, fasthttp.StatusUnauthorized, "a valid bearer credential is required")
+		return
+	}
+	if g.stats.inFlight.Add(1) > int64(snap.file.Limits.InFlight) {
+		g.stats.inFlight.Add(-1)
+		retryAfter(ctx, time.Second)
+		g.refuse(ctx, refusedInFlight, fasthttp.StatusServiceUnavailable, "the gateway is at its limit")
+		return
+	}
+	defer g.stats.inFlight.Add(-1)
+	switch denied, wait := party.limiter.Acquire(); denied {
+	case tenant.Admitted:
+	case tenant.DeniedRate:
+		retryAfter(ctx, wait)
+		g.refuse(ctx, refusedRate, fasthttp.StatusTooManyRequests, "the tenant is over its rate")
+		return
+	default:
+		retryAfter(ctx, wait)
+		g.refuse(ctx, refusedTenantInFlight, fasthttp.StatusServiceUnavailable, "the tenant is at its limit of requests in flight")
+		return
+	}
+	defer party.limiter.Release()
+	g.serve(ctx, snap, party, body)
+}
+
+// endpoint returns the tenant that a path names, "" for /hooks, and whether
+// there is such an endpoint at all.
+func endpoint(path []byte) (tenant string, ok bool) {
+	if string(path) == "/hooks" {
+		return "", true
+	}
+	rest, ok := bytes.CutPrefix(path, []byte("/t/"))
+	if !ok {
+		return "", false
+	}
+	id, ok := bytes.CutSuffix(rest, []byte("/hooks"))
+	if !ok || len(id) == 0 || bytes.IndexByte(id, '/') >= 0 {
+		return "", false
+	}
+	return string(id), true
+}
+
+// serve decodes one admitted message and answers it.
+func (g *Gateway) serve(ctx *fasthttp.RequestCtx, snap *snapshot, p *party, body []byte) {
+	x := g.acquire(snap, p)
+	defer g.release(x)
+	if err := ahp.Decode(body, &x.msg); err != nil {
+		if x.msg.Notification {
+			p.stats.invalid.Add(1)
+			ctx.SetStatusCode(fasthttp.StatusNoContent)
+			return
+		}
+		g.fail(ctx, x, err)
+		return
+	}
+	doc := p.documents[x.msg.Version]
+	switch x.msg.Method {
+	case ahp.MethodObserve:
+		g.notify(x, doc, &ctx.Request.Header)
+		ctx.SetStatusCode(fasthttp.StatusNoContent)
+	case ahp.MethodIntercept:
+		switch {
+		case doc == nil:
+			g.fail(ctx, x, unsupportedVersion)
+		case x.msg.Event.Type != ahp.ToolBefore:
+			// Other interceptable events of draft need effects that this
+			// gateway cannot compose, and so must not take for its own.
+			g.fail(ctx, x, &ahp.Error{Code: ahp.CodeUnsupportedEvent, Message: "Unsupported event"})
+		default:
+			g.intercept(ctx, x, doc)
+		}
+	default:
+		if x.msg.Notification {
+			p.stats.invalid.Add(1)
+			ctx.SetStatusCode(fasthttp.StatusNoContent)
+			return
+		}
+		g.fail(ctx, x, &ahp.Error{Code: ahp.CodeMethodNotFound, Message: "Method not found"})
+	}
+}
+
+var unsupportedVersion = &ahp.Error{Code: ahp.CodeUnsupportedVersion, Message: "Unsupported AHP protocol version"}
+
+// fail answers a JSON-RPC error before a chain was reached.
+func (g *Gateway) fail(ctx *fasthttp.RequestCtx, x *exchange, err *ahp.Error) {
+	x.party.stats.errors[err.Code].Add(1)
+	x.fail(err)
+	answer(ctx, x.answer[1:])
+}
+
+// intercept answers a valid hooks/intercept: with the known answer, with that
+// of an equal request in flight, or with what the chain decides.
+func (g *Gateway) intercept(ctx *fasthttp.RequestCtx, x *exchange, doc *document) {
+	span := g.startRequest(x, &ctx.Request.Header)
+	known, how, lead := x.party.answers.Begin(
+		dedupe.KeyOf(x.msg.Event.Source, x.msg.Event.ID), dedupe.FingerprintOf(x.msg.Body), x.deadline)
+	x.party.stats.dedupe[how].Add(1)
+	x.dedupe = how
+	switch how {
+	case dedupe.Hit, dedupe.Joined:
+		x.verdict, x.answer = verdict(known[0]), append(x.answer[:0], known...)
+	case dedupe.TimedOut, dedupe.Abandoned:
+		x.fail(unavailable)
+	case dedupe.Miss:
+		// Whatever happens to the leader, those that joined are let go.
+		defer lead.Finish(nil, false)
+		x.decide(doc)
+		lead.Finish(x.answer, x.final())
+	default:
+		x.decide(doc)
+	}
+	answer(ctx, x.answer[1:])
+	endRequest(span, x)
+	g.account(x, span)
+}
+
+// dedupeNames are the audit record's words for what the event-id cache knew.
+var dedupeNames = [...]audit.Dedupe{
+	dedupe.Miss:      audit.DedupeMiss,
+	dedupe.Hit:       audit.DedupeHit,
+	dedupe.Joined:    audit.DedupeJoined,
+	dedupe.Conflict:  audit.DedupeConflict,
+	dedupe.TimedOut:  audit.DedupeJoined,
+	dedupe.Abandoned: audit.DedupeJoined,
+}
+
+// notify takes a hooks/observe: observers get it and, in draft, so do the
+// interceptors that would have been asked, unless the gateway has told them of
+// the event already.
+func (g *Gateway) notify(x *exchange, doc *document, h *fasthttp.RequestHeader) {
+	if doc == nil {
+		x.party.stats.invalid.Add(1)
+		return
+	}
+	if !x.party.observed.Add(dedupe.KeyOf(x.msg.Event.Source, x.msg.Event.ID)) {
+		x.party.stats.repeated.Add(1)
+		return
+	}
+	x.party.stats.observed.Add(1)
+	x.trace = incoming(h)
+	for _, hop := range doc.observe[x.msg.Event.Type] {
+		g.observe(hop, &x.msg, x.trace)
+	}
+	if x.msg.Version != ahp.Draft {
+		return
+	}
+	for _, hop := range doc.intercept[x.msg.Event.Type] {
+		g.observe(hop, &x.msg, x.trace)
+	}
+}
+
+// answer writes a JSON-RPC message. Errors travel with status 200 as well.
+func answer(ctx *fasthttp.RequestCtx, body []byte) {
+	ctx.SetStatusCode(fasthttp.StatusOK)
+	ctx.SetContentType(jsonType)
+	ctx.Response.SetBody(body)
+}
+
+// refuse answers a request that is no message yet.
+func (g *Gateway) refuse(ctx *fasthttp.RequestCtx, r refusal, status int, why string) {
+	g.stats.refused[r].Add(1)
+	ctx.SetStatusCode(status)
+	ctx.SetContentType("text/plain; charset=utf-8")
+	ctx.Response.SetBodyString(why + "\n")
+}
+
+// retryAfter tells the caller when to come back, in whole seconds.
+func retryAfter(ctx *fasthttp.RequestCtx, d time.Duration) {
+	seconds := int64((d + time.Second - 1) / time.Second)
+	ctx.Response.Header.Set(fasthttp.HeaderRetryAfter, strconv.FormatInt(max(1, seconds), 10))
+}
+
+// unreadable answers what fasthttp could not read as a request. The connection
+// is closed behind it.
+func (g *Gateway) unreadable(ctx *fasthttp.RequestCtx, err error) {
+	var small *fasthttp.ErrSmallBuffer
+	var network net.Error
+	switch {
+	case errors.As(err, &small):
+		g.refuse(ctx, refusedHeaderSize, fasthttp.StatusRequestHeaderFieldsTooLarge, "the header is too large")
+	case errors.Is(err, fasthttp.ErrBodyTooLarge):
+		g.refuse(ctx, refusedBodySize, fasthttp.StatusRequestEntityTooLarge, "the body is too large")
+	case errors.As(err, &network) && network.Timeout():
+		g.refuse(ctx, refusedTimeout, fasthttp.StatusRequestTimeout, "the request took too long")
+	default:
+		g.refuse(ctx, refusedMalformed, fasthttp.StatusBadRequest, "malformed request")
+	}
+	ctx.SetConnectionClose()
+}
+
+// acquire returns an exchange for one request.
+func (g *Gateway) acquire(snap *snapshot, p *party) *exchange {
+	x := g.exchanges.Get().(*exchange)
+	x.g, x.snap, x.party = g, snap, p
+	x.ctx = context.Background()
+	x.start = time.Now()
+	x.deadline = x.start.Add(snap.budget)
+	return x
+}
+
+// maxKept is the largest buffer that an exchange keeps for its next request.
+const maxKept = 64 << 10
+
+// release empties an exchange and returns it to the pool.
+func (g *Gateway) release(x *exchange) {
+	kept := exchange{
+		resp:    ahp.Response{Body: keep(x.resp.Body)},
+		request: keep(x.request),
+		answer:  keep(x.answer),
+		effects: x.effects[:0],
+		steps:   x.steps[:0],
+	}
+	kept.state = x.state
+	kept.state.Reset()
+	*x = kept
+	g.exchanges.Put(x)
+}
+
+// keep returns the buffer for reuse unless one large message has grown it.
+func keep(b []byte) []byte {
+	if cap(b) > maxKept {
+		return nil
+	}
+	return b[:0]
+}

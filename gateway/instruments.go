@@ -1,0 +1,179 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/ahp-gateway/ahp-gateway/breaker"
+)
+
+// instrument is one counter family.
+type instrument uint8
+
+const (
+	instrumentDecisions instrument = iota
+	instrumentFailOpenPasses
+	instrumentSteps
+	instrumentFailures
+	instrumentDeliveries
+	instrumentTransitions
+	instrumentDedupe
+	instrumentErrors
+	instrumentNotifications
+	instrumentRefused
+	instrumentPanics
+	instrumentReloads
+
+	instrumentCount
+)
+
+var instruments = [instrumentCount]struct{ name, unit, description string }{
+	instrumentDecisions:      {"ahp.gateway.decisions", "{decision}", "Intercept requests answered, by verdict."},
+	instrumentFailOpenPasses: {"ahp.gateway.fail_open.passes", "{decision}", "Decisions without objection although a backend had failed open: alert on it."},
+	instrumentSteps:          {"ahp.gateway.steps", "{step}", "Turns of a backend in a chain, by outcome."},
+	instrumentFailures:       {"ahp.gateway.failures", "{failure}", "Operational failures of a backend, by class."},
+	instrumentDeliveries:     {"ahp.gateway.deliveries", "{message}", "Observations and shadow calls to a backend, by result."},
+	instrumentTransitions:    {"ahp.gateway.breaker.transitions", "{transition}", "Changes of a circuit breaker, by the state it entered."},
+	instrumentDedupe:         {"ahp.gateway.dedupe", "{request}", "Intercept requests by what the event-id cache knew."},
+	instrumentErrors:         {"ahp.gateway.errors", "{response}", "JSON-RPC errors answered, by code."},
+	instrumentNotifications:  {"ahp.gateway.notifications", "{notification}", "hooks/observe notifications received, by result."},
+	instrumentRefused:        {"ahp.gateway.refused", "{request}", "Requests refused before they were an event, by reason."},
+	instrumentPanics:         {"ahp.gateway.panics", "{panic}", "Faults of the gateway that were recovered."},
+	instrumentReloads:        {"ahp.gateway.config.reloads", "{reload}", "Configuration reloads, by result."},
+}
+
+// latencies are the histograms of the request path.
+type latencies struct {
+	total, self, backend metric.Float64Histogram
+	pass, deny, fault    metric.MeasurementOption
+}
+
+// seconds are the bucket bounds of all latency histograms.
+var seconds = []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30}
+
+// instrument registers everything the gateway measures with meter.
+func (g *Gateway) instrument(meter metric.Meter) error {
+	var err error
+	histogram := func(name, description string) metric.Float64Histogram {
+		h, e := meter.Float64Histogram(name, metric.WithUnit("s"), metric.WithDescription(description),
+			metric.WithExplicitBucketBoundaries(seconds...))
+		if e != nil && err == nil {
+			err = e
+		}
+		return h
+	}
+	verdict := func(v string) metric.MeasurementOption {
+		return metric.WithAttributeSet(attribute.NewSet(attrVerdict.String(v)))
+	}
+	g.latencies = latencies{
+		total:   histogram("ahp.gateway.decision.duration", "Time from an accepted intercept request to its answer."),
+		self:    histogram("ahp.gateway.self.duration", "The gateway's own share of a decision, without its backends."),
+		backend: histogram("ahp.gateway.backend.duration", "Time of one intercept call to a backend."),
+		pass:    verdict("pass"), deny: verdict("deny"), fault: verdict("error"),
+	}
+
+	var observed []metric.Observable
+	var families [instrumentCount]metric.Int64ObservableCounter
+	for i, def := range instruments {
+		c, e := meter.Int64ObservableCounter(def.name, metric.WithUnit(def.unit), metric.WithDescription(def.description))
+		if e != nil && err == nil {
+			err = e
+		}
+		families[i] = c
+		observed = append(observed, c)
+	}
+	gauge := func(name, unit, description string) metric.Int64ObservableGauge {
+		c, e := meter.Int64ObservableGauge(name, metric.WithUnit(unit), metric.WithDescription(description))
+		if e != nil && err == nil {
+			err = e
+		}
+		observed = append(observed, c)
+		return c
+	}
+	inFlight := gauge("ahp.gateway.in_flight", "{request}", "Requests being served.")
+	connections := gauge("ahp.gateway.connections", "{connection}", "Open connections of the public listener.")
+	state := gauge("ahp.gateway.breaker.state", "1", "State of a circuit breaker: 0 closed, 1 half open, 2 open.")
+	queued := gauge("ahp.gateway.deliveries.queued", "{message}", "Observations and shadow calls waiting for a backend.")
+	queuedBytes := gauge("ahp.gateway.deliveries.queued_bytes", "By", "Bytes of observations and shadow calls waiting.")
+	auditDepth := gauge("ahp.gateway.audit.queued", "{record}", "Audit records waiting to be written.")
+	auditRecords, e := meter.Int64ObservableCounter("ahp.gateway.audit.records", metric.WithUnit("{record}"),
+		metric.WithDescription("Audit records, by what became of them."))
+	if e != nil && err == nil {
+		err = e
+	}
+	rejected, e := meter.Int64ObservableCounter("ahp.gateway.connections.rejected", metric.WithUnit("{connection}"),
+		metric.WithDescription("Connections refused because a limit of connections was reached."))
+	if e != nil && err == nil {
+		err = e
+	}
+	observed = append(observed, auditRecords, rejected)
+	generation := gauge("ahp.gateway.config.generation", "1", "Number of the configuration generation being served.")
+	reloadOK := gauge("ahp.gateway.config.last_reload_successful", "1", "1 if the last reload was done, 0 if it was refused.")
+	reloadTime := gauge("ahp.gateway.config.last_reload_success_timestamp", "s", "When the last reload was done, in Unix seconds.")
+	if err != nil {
+		return fmt.Errorf("gateway: instruments: %w", err)
+	}
+
+	states := [...]metric.MeasurementOption{
+		metric.WithAttributes(attrResult.String("written")),
+		metric.WithAttributes(attrResult.String("dropped")),
+		metric.WithAttributes(attrResult.String("failed")),
+	}
+	_, err = meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
+		report := func(c *counter) { o.ObserveInt64(families[c.instrument], int64(c.Load()), c.attributes) }
+		g.stats.each(report)
+		o.ObserveInt64(inFlight, g.stats.inFlight.Load())
+		o.ObserveInt64(connections, int64(g.public.GetOpenConnectionsCount()))
+		o.ObserveInt64(rejected, int64(g.public.GetRejectedConnectionsCount()))
+		o.ObserveInt64(queuedBytes, g.room.used.Load())
+		o.ObserveInt64(generation, int64(g.stats.generation.Load()))
+		o.ObserveInt64(reloadTime, g.stats.reloadTime.Load())
+		ok := int64(0)
+		if g.stats.reloadOK.Load() {
+			ok = 1
+		}
+		o.ObserveInt64(reloadOK, ok)
+		if g.audit != nil {
+			s := g.audit.Stats()
+			o.ObserveInt64(auditDepth, int64(s.Depth))
+			for i, n := range []uint64{s.Written, s.Dropped, s.Errors} {
+				o.ObserveInt64(auditRecords, int64(n), states[i])
+			}
+		}
+		for _, p := range g.current.Load().parties {
+			p.stats.each(report)
+			for _, b := range p.peers {
+				b.stats.each(report)
+				o.ObserveInt64(state, int64(stateValue(b.breaker.State())), b.stats.duration)
+				o.ObserveInt64(queued, int64(b.courier.waiting()), b.stats.duration)
+			}
+		}
+		return nil
+	}, observed...)
+	if err != nil {
+		return fmt.Errorf("gateway: instruments: %w", err)
+	}
+	return nil
+}
+
+func stateValue(s breaker.State) int {
+	switch s {
+	case breaker.Closed:
+		return 0
+	case breaker.HalfOpen:
+		return 1
+	default:
+		return 2
+	}
+}
+
+// measure records the latencies of one decision.
+func (g *Gateway) measure(o metric.MeasurementOption, total, backends time.Duration) {
+	ctx := context.Background()
+	g.latencies.total.Record(ctx, total.Seconds(), o)
+	g.latencies.self.Record(ctx, max(0, total-backends).Seconds())
+}

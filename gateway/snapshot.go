@@ -1,0 +1,65 @@
+package gateway
+
+import (
+	"time"
+
+	"github.com/ahp-gateway/ahp-gateway/ahp"
+	"github.com/ahp-gateway/ahp-gateway/backend"
+	"github.com/ahp-gateway/ahp-gateway/breaker"
+	"github.com/ahp-gateway/ahp-gateway/config"
+	"github.com/ahp-gateway/ahp-gateway/dedupe"
+	"github.com/ahp-gateway/ahp-gateway/routing"
+	"github.com/ahp-gateway/ahp-gateway/tenant"
+)
+
+// snapshot is one generation of the configuration, ready to serve. It never
+// changes; what counts and remembers inside it (limiters, breakers, caches,
+// statistics) is safe for concurrent use.
+type snapshot struct {
+	generation uint64
+	file       *config.File
+	budget     time.Duration
+	// failClosed is the deny effect of a fail-closed failure.
+	failClosed []byte
+	tenants    *tenant.Directory[*party]
+	parties    []*party
+}
+
+// party is one tenant at work.
+type party struct {
+	id      string
+	limiter *tenant.Limiter
+	// documents are indexed by snapshot version; nil where the tenant has none.
+	documents [len(ahp.Versions) + 1]*document
+	supported []ahp.Version
+	answers   *dedupe.Cache
+	observed  *dedupe.Seen // events whose observers have been told
+	peers     []*peer
+	stats     *partyStats
+}
+
+// document is one registration document, resolved to the hops of each event in
+// registration order.
+type document struct {
+	table     *routing.Table
+	intercept [ahp.EventTypeCount][]*hop
+	observe   [ahp.EventTypeCount][]*hop
+}
+
+// hop is one subscription and what it takes to call it.
+type hop struct {
+	sub  *routing.Subscription
+	peer *peer
+	view ahp.View
+}
+
+// peer is one backend of one tenant. It outlives a reload that does not change
+// it, and with it its connections, its breaker and its waiting deliveries.
+type peer struct {
+	tenant, id string
+	key        peerKey
+	client     *backend.Client
+	breaker    *breaker.Breaker
+	courier    *courier
+	stats      *peerStats
+}
