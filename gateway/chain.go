@@ -156,7 +156,7 @@ func (x *exchange) step(h *hop, o audit.Outcome, f ahp.Failure, took time.Durati
 		h.peer.stats.failure(f.Class)
 	}
 	if o != audit.OutcomeNotCalled {
-		x.g.latencies.backend.Record(context.Background(), took.Seconds(), h.peer.stats.duration)
+		x.g.latencies.backend.Record(context.Background(), took.Seconds(), h.peer.stats.duration...)
 	}
 	x.steps = append(x.steps, audit.Step{Backend: h.sub.BackendID, Subscription: h.sub.ID, Outcome: o,
 		Class: f.Class, Detail: f.Detail, Duration: took})

@@ -311,6 +311,7 @@ func (g *Gateway) Shutdown(ctx context.Context) error {
 	var failed error
 	if g.listener != nil {
 		g.listener.Close()
+		<-g.served
 		g.linger(ctx)
 		if err := g.public.ShutdownWithContext(ctx); err != nil && !errors.Is(err, net.ErrClosed) {
 			failed = fmt.Errorf("gateway: requests were still under way: %w", err)
@@ -343,7 +344,8 @@ func (g *Gateway) linger(ctx context.Context) {
 	defer end.Stop()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	for g.public.GetOpenConnectionsCount() > 0 {
+	// The server takes one off for its listener, which is closed already.
+	for g.public.GetOpenConnectionsCount()+1 > 0 {
 		select {
 		case <-tick.C:
 		case <-end.C:

@@ -150,6 +150,20 @@ func (r *rig) do(req *http.Request) *reply {
 	return a
 }
 
+// peer returns the backend with that id of whatever tenant has it.
+func (r *rig) peer(id string) *peer {
+	r.t.Helper()
+	for _, p := range r.current.Load().parties {
+		for _, b := range p.peers {
+			if b.id == id {
+				return b
+			}
+		}
+	}
+	r.t.Fatalf("no backend %s", id)
+	return nil
+}
+
 // get reads an endpoint of the private listener.
 func (r *rig) get(path string) (status int, body string) {
 	r.t.Helper()

@@ -46,28 +46,25 @@ var instruments = [instrumentCount]struct{ name, unit, description string }{
 	instrumentReloads:        {"ahp.gateway.config.reloads", "{reload}", "Configuration reloads, by result."},
 }
 
-// latencies are the histograms of the request path.
+// latencies are the histograms of the request path. Options are kept as slices
+// because only a slice that is passed on as it is costs no allocation.
 type latencies struct {
 	total, self, backend metric.Float64Histogram
-	pass, deny, fault    metric.MeasurementOption
+	pass, deny, fault    []metric.RecordOption
 }
-
-// seconds are the bucket bounds of all latency histograms.
-var seconds = []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30}
 
 // instrument registers everything the gateway measures with meter.
 func (g *Gateway) instrument(meter metric.Meter) error {
 	var err error
 	histogram := func(name, description string) metric.Float64Histogram {
-		h, e := meter.Float64Histogram(name, metric.WithUnit("s"), metric.WithDescription(description),
-			metric.WithExplicitBucketBoundaries(seconds...))
+		h, e := meter.Float64Histogram(name, metric.WithUnit("s"), metric.WithDescription(description))
 		if e != nil && err == nil {
 			err = e
 		}
 		return h
 	}
-	verdict := func(v string) metric.MeasurementOption {
-		return metric.WithAttributeSet(attribute.NewSet(attrVerdict.String(v)))
+	verdict := func(v string) []metric.RecordOption {
+		return []metric.RecordOption{metric.WithAttributeSet(attribute.NewSet(attrVerdict.String(v)))}
 	}
 	g.latencies = latencies{
 		total:   histogram("ahp.gateway.decision.duration", "Time from an accepted intercept request to its answer."),
@@ -148,8 +145,8 @@ func (g *Gateway) instrument(meter metric.Meter) error {
 			p.stats.each(report)
 			for _, b := range p.peers {
 				b.stats.each(report)
-				o.ObserveInt64(state, int64(stateValue(b.breaker.State())), b.stats.duration)
-				o.ObserveInt64(queued, int64(b.courier.waiting()), b.stats.duration)
+				o.ObserveInt64(state, int64(stateValue(b.breaker.State())), b.stats.attributes)
+				o.ObserveInt64(queued, int64(b.courier.waiting()), b.stats.attributes)
 			}
 		}
 		return nil
@@ -172,8 +169,8 @@ func stateValue(s breaker.State) int {
 }
 
 // measure records the latencies of one decision.
-func (g *Gateway) measure(o metric.MeasurementOption, total, backends time.Duration) {
+func (g *Gateway) measure(o []metric.RecordOption, total, backends time.Duration) {
 	ctx := context.Background()
-	g.latencies.total.Record(ctx, total.Seconds(), o)
+	g.latencies.total.Record(ctx, total.Seconds(), o...)
 	g.latencies.self.Record(ctx, max(0, total-backends).Seconds())
 }

@@ -164,9 +164,11 @@ type peerStats struct {
 	outcomes                   [audit.OutcomeNotCalled + 1]*counter
 	delivered, failed, dropped *counter // observations and shadow calls
 	transitions                [breaker.Open + 1]*counter
-	duration                   metric.MeasurementOption
+	attributes                 metric.MeasurementOption // of the backend itself
+	duration                   []metric.RecordOption
 
-	failures sync.Map // ahp.FailureClass → *counter, made when first seen
+	making   sync.Mutex // held while a counter of failures is made
+	failures sync.Map   // ahp.FailureClass → *counter, made when first seen
 }
 
 func newPeerStats(tenant, backend string) *peerStats {
@@ -180,7 +182,8 @@ func newPeerStats(tenant, backend string) *peerStats {
 	for st := range s.transitions {
 		s.transitions[st] = s.add(instrumentTransitions, attrState.String(breaker.State(st).String()))
 	}
-	s.duration = metric.WithAttributeSet(attribute.NewSet(s.shared...))
+	s.attributes = metric.WithAttributeSet(attribute.NewSet(s.shared...))
+	s.duration = []metric.RecordOption{s.attributes}
 	return s
 }
 
@@ -190,12 +193,12 @@ func (s *peerStats) failure(c ahp.FailureClass) {
 		n.(*counter).Add(1)
 		return
 	}
-	s.mu.Lock()
+	s.making.Lock()
+	defer s.making.Unlock()
 	n, ok := s.failures.Load(c)
-	s.mu.Unlock()
 	if !ok {
-		fresh := s.add(instrumentFailures, attrClass.String(c.String()))
-		n, _ = s.failures.LoadOrStore(c, fresh)
+		n = s.add(instrumentFailures, attrClass.String(c.String()))
+		s.failures.Store(c, n)
 	}
 	n.(*counter).Add(1)
 }
