@@ -29,7 +29,7 @@ func start(t testing.TB, text string, change ...func(*Options)) *rig {
 	t.Helper()
 	f := parse(t, text)
 	r := &rig{t: t, audit: newJournal(), client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}}}
-	o := Options{Version: "test", Stdout: r.audit}
+	o := Options{Version: "test", Stdout: r.audit, Environ: environ}
 	for _, c := range change {
 		c(&o)
 	}
@@ -63,16 +63,18 @@ func (r *rig) stop() {
 // parse reads a configuration for a test: on free ports, with the audit log on.
 func parse(t testing.TB, text string) *config.File {
 	t.Helper()
-	f, _, err := config.Parse("test.yaml", []byte(text), func(name string) (string, bool) {
-		v, ok := environment[name]
-		return v, ok
-	})
+	f, _, err := config.Parse("test.yaml", []byte(text), environ)
 	if err != nil {
 		t.Fatalf("config.Parse(%s) = %v; want a file", text, err)
 	}
 	f.Listen, f.Admin = "127.0.0.1:0", "127.0.0.1:0"
 	f.Audit.Stdout = true
 	return f
+}
+
+func environ(name string) (string, bool) {
+	v, ok := environment[name]
+	return v, ok
 }
 
 // environment stands in for the process's.

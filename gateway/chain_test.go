@@ -1,0 +1,131 @@
+package gateway
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ahp-gateway/ahp-gateway/ahp"
+	"github.com/ahp-gateway/ahp-gateway/breaker"
+	"github.com/ahp-gateway/ahp-gateway/internal/fakebackend"
+)
+
+// The budget bounds the whole chain, and what it cuts short is a failure of
+// its own class under the subscription's policy.
+func TestBudget(t *testing.T) {
+	for policy, want := range map[string]string{
+		"fail-open":   "pass",
+		"fail-closed": "deny: Required policy backend unavailable. (io.ahp-gateway.fail_closed)",
+	} {
+		first := fakebackend.Start(t, fakebackend.Behave("hang"))
+		second := fakebackend.Start(t)
+		r := start(t, open(registration("0.1",
+			hook("com.example.first", first.URL, intercepts("0.1", "fail-open", 30000)),
+			hook("com.example.second", second.URL, intercepts("0.1", policy, 30000))),
+			"limits: {budget: 200ms}"))
+		if a := r.post("/hooks", event01("e1")); a.decision() != want {
+			t.Errorf("%s with the budget spent = %s; want %s", policy, a.body, want)
+		}
+		for i, s := range r.audit.await(1)[0]["steps"].([]any) {
+			if got := str(s.(map[string]any)["failure"]); got != "budget" {
+				t.Errorf("%s: step %d failed as %q; want budget", policy, i+1, got)
+			}
+		}
+		if got := second.Count(); got != 0 {
+			t.Errorf("%s: the second backend was called %d times after the budget; want 0", policy, got)
+		}
+		first.Release()
+	}
+}
+
+// Subscriptions on one host keep their own deadlines: a short one that fails
+// takes nothing from a long one on the same connection pool (AHP-FAIL-002).
+func TestEachSubscriptionHasItsDeadline(t *testing.T) {
+	release := make(chan struct{})
+	b := fakebackend.Start(t, fakebackend.WithScript(func(n int, _ *fakebackend.Request) string {
+		if n%2 == 0 {
+			return "hang"
+		}
+		<-release // long after the short deadline
+		return "deny:slow but in time"
+	}))
+	r := start(t, open(registration("draft",
+		`{"id":"com.example.b","transport":{"type":"http","url":"`+b.URL+`"},"subscriptions":[{"id":"short",`+
+			intercepts("draft", "fail-open", 50)+`},{"id":"long",`+intercepts("draft", "fail-open", 5000)+`}]}`)))
+	answer := make(chan *reply)
+	go func() { answer <- r.post("/hooks", eventDraft("e1")) }()
+	b.Await(2)
+	time.AfterFunc(150*time.Millisecond, func() { close(release) })
+	if a := <-answer; a.decision() != "deny: slow but in time" {
+		t.Errorf("50 ms then 5 s on one host = %s; want the second's deny", a.body)
+	}
+	steps := r.audit.await(1)[0]["steps"].([]any)
+	first, second := steps[0].(map[string]any), steps[1].(map[string]any)
+	if str(first["subscription"]) != "short" || str(first["failure"]) != "deadline" || str(second["subscription"]) != "long" || str(second["outcome"]) != "deny" {
+		t.Errorf("steps = %v; want short: deadline, long: deny", steps)
+	}
+}
+
+// panics is a backend that fails the gateway itself.
+type panics struct{}
+
+func (panics) Intercept(*ahp.Call, *ahp.Response) ahp.Failure { panic("a fault") }
+func (panics) Observe(*ahp.Call) ahp.Failure                  { panic("a fault") }
+
+// A fault of the gateway in one turn is a failure of that turn under its
+// policy, never the end of the process and never a pass by accident.
+func TestPanicInATurn(t *testing.T) {
+	for policy, want := range map[string]string{
+		"fail-open":   "deny: the next one",
+		"fail-closed": "deny: Required policy backend unavailable. (io.ahp-gateway.fail_closed)",
+	} {
+		b := fakebackend.Start(t)
+		next := fakebackend.Start(t, fakebackend.Behave("deny:the next one"))
+		r := start(t, open(registration("0.1",
+			hook("com.example.b", b.URL, intercepts("0.1", policy, 5000)),
+			hook("com.example.next", next.URL, intercepts("0.1", "fail-open", 5000)))))
+		r.peer("com.example.b").breaker = breaker.New(panics{}, breaker.Settings{})
+		if a := r.post("/hooks", event01("e1")); a.decision() != want {
+			t.Errorf("%s: panic in a turn = %s; want %s", policy, a.body, want)
+		}
+		if got := str(r.audit.await(1)[0]["steps"].([]any)[0].(map[string]any)["failure"]); got != "internal" {
+			t.Errorf("%s: step failed as %q; want internal", policy, got)
+		}
+		if got := r.stats.panics.Load(); got != 1 {
+			t.Errorf("%s: %d panics counted; want 1", policy, got)
+		}
+	}
+}
+
+// Trace context goes on to backends unchanged where the gateway does not trace.
+func TestTraceContextPassesThrough(t *testing.T) {
+	b := fakebackend.Start(t)
+	r := start(t, open(registration("0.1", hook("com.example.b", b.URL, intercepts("0.1", "fail-closed", 5000)))))
+	const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	r.post("/hooks", event01("e1"), "traceparent: "+parent, "tracestate: congo=t61rcWkgMzE")
+	h := b.Requests()[0].Header
+	if h.Get("traceparent") != parent || h.Get("tracestate") != "congo=t61rcWkgMzE" {
+		t.Errorf("backend got traceparent %q, tracestate %q; want the caller's", h.Get("traceparent"), h.Get("tracestate"))
+	}
+	r.post("/hooks", event01("e2"), "traceparent: "+strings.Repeat("0", 1000))
+	if got := b.Requests()[1].Header.Get("traceparent"); got != "" {
+		t.Errorf("backend got an over-long traceparent of %d bytes; want none", len(got))
+	}
+}
+
+// A chain of many backends composes as a short one does.
+func TestLongChain(t *testing.T) {
+	var hooks []string
+	var last *fakebackend.Server
+	for i := range 16 {
+		last = fakebackend.Start(t)
+		hooks = append(hooks, hook(fmt.Sprintf("com.example.b%d", i), last.URL, intercepts("0.1", "fail-closed", 5000)))
+	}
+	deny := fakebackend.Start(t, fakebackend.Behave("deny:the last word"))
+	hooks = append(hooks, hook("com.example.deny", deny.URL, intercepts("0.1", "fail-open", 5000)))
+	r := start(t, open(registration("0.1", hooks...)))
+	if a := r.post("/hooks", event01("e1")); a.decision() != "deny: the last word" || last.Count() != 1 {
+		t.Errorf("chain of 17 = %s, 16th called %d times; want the last one's deny, 1", a.body, last.Count())
+	}
+}
