@@ -163,9 +163,10 @@ func (p *printer) backend(id string, b BackendSettings) {
 	p.duration("openFor", b.Breaker.OpenFor)
 	p.int("probes", b.Breaker.Probes)
 	p.close()
-	if slices.Equal(b.Shadow, []string{"*"}) {
+	switch {
+	case slices.Equal(b.Shadow, []string{"*"}):
 		p.text("shadow", "*")
-	} else {
+	case len(b.Shadow) > 0:
 		p.texts("shadow", b.Shadow)
 	}
 	p.close()

@@ -26,7 +26,10 @@ func (r *reader) tenants(o *object, f *File, base *baseSettings, burstSet bool) 
 			o.missing("registration", "write registration: with the path of a document for one open tenant, or tenants: for many")
 			return
 		}
-		t := Tenant{ID: openTenant, Open: true, Rate: f.Limits.Rate, Burst: f.Limits.Burst, InFlight: f.Limits.InFlightPerTenant}
+		t := Tenant{ID: openTenant, Open: true, Rate: f.Limits.Rate, InFlight: f.Limits.InFlightPerTenant}
+		if t.Rate > 0 {
+			t.Burst = f.Limits.Burst
+		}
 		defaults := base.BackendSettings
 		if !base.hasPrivate {
 			defaults.AllowPrivate = true
@@ -86,6 +89,9 @@ func (r *reader) tenant(s spot, f *File, defaults BackendSettings, burstSet bool
 	}
 	if at, ok := o.get("burst"); ok && ownBurst && t.Rate == 0 {
 		r.warn(at, "", "has no effect without a rate", "write rate beside it, or remove it")
+	}
+	if t.Rate == 0 {
+		t.Burst = 0
 	}
 	o.count("inFlight", &t.InFlight, 1, maxCount)
 	if at, ok := o.get("secrets"); ok {

@@ -21,7 +21,6 @@ func (d *document) transport(s spot, h *Hook) (stdio bool) {
 			return true
 		case ok && text != "http":
 			d.mistake(kind, shown(text), "is not a transport that this gateway has", "write http")
-			return false
 		}
 	}
 	if at, ok := o.need("url", "write the backend's https URL"); ok {
@@ -168,7 +167,13 @@ func (d *document) authentication(s spot) *SecretRef {
 		d.oauth(o, kind)
 		return nil
 	case text != "bearer":
-		d.mistake(kind, shown(text), "is not an authentication that this gateway has", "write bearer with tokenEnv or tokenRef")
+		// A person may have written the whole header value here.
+		value := ""
+		if isWord(text) && len(text) <= 16 {
+			value = shown(text)
+		}
+		d.mistake(kind, value, "is not an authentication that this gateway has", "write bearer with tokenEnv or tokenRef")
+		o.refuseLiterals(noLiteral)
 		return nil
 	}
 	env, hasEnv := o.get("tokenEnv")

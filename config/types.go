@@ -93,7 +93,8 @@ type Tenant struct {
 	Keys [][sha256.Size]byte
 	// Registrations hold at most one document per snapshot, in document order.
 	Registrations []*Registration
-	// Rate, Burst and InFlight are File.Limits with the tenant's own values over them.
+	// Rate, Burst and InFlight are File.Limits with the tenant's own values over
+	// them. Burst is 0 where Rate is 0.
 	Rate     float64
 	Burst    int
 	InFlight int
