@@ -43,6 +43,10 @@ func malformed(detail string) ahp.Failure {
 
 // readAnswer reads the head of the final answer and skips the interim ones.
 func readAnswer(br *bufio.Reader, a *answer) ahp.Failure {
+	// What speaks another protocol may never send a line end.
+	if first, err := br.Peek(1); err == nil && first[0] != 'H' {
+		return malformed("status line")
+	}
 	for range maxInterim {
 		if f := readHead(br, a); !f.OK() {
 			return f
@@ -120,6 +124,9 @@ func readHead(br *bufio.Reader, a *answer) ahp.Failure {
 			return malformed("both Content-Length and Transfer-Encoding")
 		}
 		a.length = lengthChunked
+	}
+	if a.length == lengthNone && (a.status == 204 || a.status == 304) {
+		a.length = 0
 	}
 	return ahp.Failure{}
 }

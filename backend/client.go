@@ -173,17 +173,11 @@ func parseURL(raw string) (*url.URL, error) {
 // AHP-HTTP-001, AHP-RPC-001, AHP-FAIL-002.
 func (c *Client) Intercept(call *ahp.Call, resp *ahp.Response) ahp.Failure {
 	resp.Reset()
-	f := c.do(call, func(br *bufio.Reader) (ahp.Failure, bool) { return c.readDecision(br, resp) })
-	if !f.OK() {
-		return f
-	}
-	if f := ahp.DecodeResponse(call, resp); !f.OK() {
-		return f
-	}
-	if !time.Now().Before(call.Deadline) {
+	f := c.do(call, func(br *bufio.Reader) (ahp.Failure, bool) { return c.readDecision(br, call, resp) })
+	if f.OK() && !time.Now().Before(call.Deadline) {
 		return ahp.Failure{Class: ahp.FailLate, Detail: "the answer was complete after the deadline"}
 	}
-	return ahp.Failure{}
+	return f
 }
 
 // Observe implements ahp.Backend. Success is status 202 or 204 without a body.

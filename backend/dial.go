@@ -16,15 +16,13 @@ const maxDial = 5 * time.Second
 // handshake share one deadline.
 type dialer struct {
 	address string // host:port as configured; the pool's own idea of it is not used
-	net     net.Dialer
+	connect func(ctx context.Context, network, address string) (net.Conn, error)
 	tls     *tls.Config // nil for plain http
 }
 
 func newDialer(host, port string, secure bool, roots *x509.CertPool, policy DialPolicy) *dialer {
-	d := &dialer{
-		address: net.JoinHostPort(host, port),
-		net:     net.Dialer{Control: policy.control, KeepAlive: 15 * time.Second},
-	}
+	tcp := &net.Dialer{Control: policy.control}
+	d := &dialer{address: net.JoinHostPort(host, port), connect: tcp.DialContext}
 	if secure {
 		d.tls = &tls.Config{
 			ServerName: host,
@@ -47,7 +45,7 @@ func (d *dialer) dial(_ string, timeout time.Duration) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 
-	raw, err := d.net.DialContext(ctx, "tcp", d.address)
+	raw, err := d.connect(ctx, "tcp", d.address)
 	if err != nil {
 		return nil, &dialError{failure: connectFailure(err, ctx.Err() != nil)}
 	}

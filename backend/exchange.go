@@ -110,8 +110,8 @@ func acquireFailure(err error) ahp.Failure {
 	return ahp.Failure{Class: ahp.FailPoolExhausted, Detail: "no connection became free in time"}
 }
 
-// readDecision reads the answer to hooks/intercept into resp.Body.
-func (c *Client) readDecision(br *bufio.Reader, resp *ahp.Response) (ahp.Failure, bool) {
+// readDecision reads the answer to hooks/intercept into resp.
+func (c *Client) readDecision(br *bufio.Reader, call *ahp.Call, resp *ahp.Response) (ahp.Failure, bool) {
 	var a answer
 	if f := readAnswer(br, &a); !f.OK() {
 		return f, false
@@ -126,8 +126,13 @@ func (c *Client) readDecision(br *bufio.Reader, resp *ahp.Response) (ahp.Failure
 		return ahp.Failure{Class: ahp.FailMediaType, Detail: "not application/json"}, a.skipBuffered(br)
 	}
 	var f ahp.Failure
-	resp.Body, f = a.readBody(br, c.maxResponse, resp.Body)
-	return f, f.OK() && a.keepAlive
+	if resp.Body, f = a.readBody(br, c.maxResponse, resp.Body); !f.OK() {
+		return f, false
+	}
+	f = ahp.DecodeResponse(call, resp)
+	// An answer to something else means that the connection holds one answer
+	// too many: every later call on it would be off by one.
+	return f, a.keepAlive && f.Class != ahp.FailIDMismatch
 }
 
 // readReceipt reads the answer to hooks/observe: 202 or 204 without a body.
@@ -137,7 +142,7 @@ func readReceipt(br *bufio.Reader) (ahp.Failure, bool) {
 		return f, false
 	}
 	switch {
-	case a.status == 204 && (a.length == 0 || a.length == lengthNone):
+	case a.status == 204 && a.length == 0:
 		return ahp.Failure{}, a.keepAlive
 	case a.status == 204:
 		return malformed("status 204 with a body"), false

@@ -101,6 +101,9 @@ func statusFailure(status int) ahp.Failure {
 }
 
 func isTimeout(err error) bool {
+	if err == nil {
+		return false // the common case, before anything is allocated
+	}
 	var timeout interface{ Timeout() bool }
 	return errors.Is(err, os.ErrDeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout()
 }

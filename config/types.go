@@ -122,10 +122,11 @@ type Grant struct {
 type BackendSettings struct {
 	// AllowHTTP permits plain http to a host that is not loopback.
 	AllowHTTP bool
-	// AllowPrivate permits addresses that are loopback, private, link-local or
-	// otherwise special after resolution. The open tenant has loopback and
-	// private allowed by default; tenants of a list have loopback allowed only
-	// for a URL whose host is literally loopback.
+	// AllowPrivate permits private addresses after resolution: RFC 1918, unique
+	// local and shared address space, and loopback. Link-local, metadata and
+	// reserved addresses are never dialled. Default true for the open tenant,
+	// whose documents are the operator's own, and false for tenants of a list,
+	// which may dial loopback only where the URL's host is literally loopback.
 	AllowPrivate bool
 	// CAFile is a PEM bundle that replaces the platform's trust roots.
 	CAFile string

@@ -161,11 +161,19 @@ func viewOf(v ahp.Version, c *config.Subscription) ahp.View {
 // or of the previous snapshot if nothing about it has changed.
 func (g *Gateway) assemblePeer(f *config.File, t *config.Tenant, h *config.Hook, p, previous *party) (*peer, error) {
 	own := t.Backends[h.ID]
-	settings, err := g.backendConfig(f, t, h, own)
-	if err != nil {
-		return nil, err
+	settings := g.backendConfig(f, t, h, own)
+	var trust []byte
+	if own.CAFile != "" {
+		var err error
+		if trust, err = os.ReadFile(own.CAFile); err != nil {
+			return nil, fmt.Errorf("caFile: %w", err)
+		}
+		settings.Roots = x509.NewCertPool()
+		if !settings.Roots.AppendCertsFromPEM(trust) {
+			return nil, fmt.Errorf("caFile %s holds no PEM certificate", own.CAFile)
+		}
 	}
-	key := peerKey{t.ID, h.ID, digest(&settings, own, f.Limits.ObserveQueue)}
+	key := peerKey{t.ID, h.ID, digest(&settings, own, trust, f.Limits.ObserveQueue)}
 	var stats *peerStats
 	for _, from := range []*party{p, previous} {
 		if from == nil {
@@ -202,31 +210,18 @@ func (g *Gateway) assemblePeer(f *config.File, t *config.Tenant, h *config.Hook,
 }
 
 // digest covers everything that a peer is made from, secrets included.
-func digest(c *backend.Config, own config.BackendSettings, queue int) [sha256.Size]byte {
+func digest(c *backend.Config, own config.BackendSettings, trust []byte, queue int) [sha256.Size]byte {
 	h := sha256.New()
-	fmt.Fprintf(h, "%q %q %q %q %d %d %t %+v %d %+v", c.URL, c.Bearer, c.CredentialError, c.Headers, c.MaxResponse,
-		c.Connections, c.Retry, c.Dial, queue, own)
-	if c.Roots != nil {
-		fmt.Fprintf(h, " %x", c.Roots.Subjects()) //nolint:staticcheck // made from one file, not from the system
-	}
+	fmt.Fprintf(h, "%q %q %q %q %d %+v %q %d %+v", c.URL, c.Bearer, c.CredentialError, c.Headers, c.MaxResponse,
+		c.Dial, trust, queue, own)
 	return [sha256.Size]byte(h.Sum(nil))
 }
 
-func (g *Gateway) backendConfig(f *config.File, t *config.Tenant, h *config.Hook, own config.BackendSettings) (backend.Config, error) {
+func (g *Gateway) backendConfig(f *config.File, t *config.Tenant, h *config.Hook, own config.BackendSettings) backend.Config {
 	c := backend.Config{
 		ID: h.ID, URL: h.URL, MaxResponse: f.Limits.Response, Connections: own.Connections, Retry: own.Retry,
 		UserAgent: "ahp-gateway/" + g.version,
 		Dial:      backend.DialPolicy{AllowPrivate: own.AllowPrivate, AllowLoopback: own.AllowPrivate || isLoopback(h.URL)},
-	}
-	if own.CAFile != "" {
-		pem, err := os.ReadFile(own.CAFile)
-		if err != nil {
-			return c, fmt.Errorf("caFile: %w", err)
-		}
-		c.Roots = x509.NewCertPool()
-		if !c.Roots.AppendCertsFromPEM(pem) {
-			return c, fmt.Errorf("caFile %s holds no PEM certificate", own.CAFile)
-		}
 	}
 	// A secret that cannot be had now fails the calls, not the configuration:
 	// that is what a harness with the same registration would do. It never
@@ -248,7 +243,7 @@ func (g *Gateway) backendConfig(f *config.File, t *config.Tenant, h *config.Hook
 		}
 		c.Headers = append(c.Headers, backend.Header{Name: header.Name, Value: value})
 	}
-	return c, nil
+	return c
 }
 
 // isLoopback reports whether a URL names a loopback address itself.

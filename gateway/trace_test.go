@@ -1,0 +1,61 @@
+package gateway
+
+import (
+	"strings"
+	"testing"
+
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	"github.com/ahp-gateway/ahp-gateway/internal/fakebackend"
+)
+
+// With traces on there is one server span and one client span per backend
+// called, all of the caller's trace; backends get their own span as parent.
+func TestTraces(t *testing.T) {
+	first := fakebackend.Start(t, fakebackend.Behave("status-500"))
+	second := fakebackend.Start(t, fakebackend.Behave("deny:no"))
+	recorder := tracetest.NewSpanRecorder()
+	r := start(t, open(registration("draft",
+		hook("com.example.first", first.URL, intercepts("draft", "fail-open", 5000)),
+		hook("com.example.second", second.URL, intercepts("draft", "fail-open", 5000)))),
+		func(o *Options) {
+			o.TracerProvider, o.Tracing = sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder)), true
+		})
+	const trace = "0af7651916cd43dd8448eb211c80319c"
+	r.post("/hooks", eventDraft("e1"), "traceparent: 00-"+trace+"-b7ad6b7169203331-01", "baggage: secret=1")
+	record := r.audit.await(1)[0]
+	spans := recorder.Ended()
+	if len(spans) != 3 {
+		t.Fatalf("%d spans; want 3", len(spans))
+	}
+	server := spans[2]
+	if server.Name() != "hooks/intercept" || server.Parent().SpanID().String() != "b7ad6b7169203331" {
+		t.Errorf("server span %s has parent %s; want the caller's", server.Name(), server.Parent().SpanID())
+	}
+	for i, b := range []*fakebackend.Server{first, second} {
+		span, h := spans[i], b.Requests()[0].Header
+		if span.Parent().SpanID() != server.SpanContext().SpanID() {
+			t.Errorf("span of backend %d has parent %s; want the server span", i+1, span.Parent().SpanID())
+		}
+		want := "00-" + trace + "-" + span.SpanContext().SpanID().String() + "-01"
+		if h.Get("traceparent") != want || h.Get("baggage") != "" {
+			t.Errorf("backend %d got traceparent %q, baggage %q; want %q and none", i+1, h.Get("traceparent"), h.Get("baggage"), want)
+		}
+	}
+	attributes := map[string]string{}
+	for _, kv := range append(server.Attributes(), spans[0].Attributes()...) {
+		attributes[string(kv.Key)] = kv.Value.String()
+	}
+	if attributes["ahp.verdict"] != "deny" || attributes["ahp.tenant"] != "default" || attributes["error.type"] != "status" {
+		t.Errorf("attributes = %v; want the verdict, the tenant and the failure class", attributes)
+	}
+	if got := str(record["trace_id"]); got != trace {
+		t.Errorf("audit record's trace id = %q; want %q", got, trace)
+	}
+	for k, v := range attributes {
+		if strings.Contains(v, "git status") || strings.Contains(v, "e1") {
+			t.Errorf("span attribute %s = %q holds what the caller sent", k, v)
+		}
+	}
+}
