@@ -9,17 +9,17 @@ import (
 )
 
 const (
-	intercept01     = "testdata/0.1/intercept.json"
-	interceptFull01 = "testdata/0.1/intercept-full.json"
-	toolAfter01     = "testdata/0.1/observe-tool-after.json"
-	toolError01     = "testdata/0.1/observe-tool-error.json"
-	sessionStart01  = "testdata/0.1/observe-session-start.json"
-	sessionEnd01    = "testdata/0.1/observe-session-end.json"
-	interceptDraft  = "testdata/draft/intercept.json"
-	fullDraft       = "testdata/draft/intercept-full.json"
-	toolAfterDraft  = "testdata/draft/observe-tool-after.json"
-	capabilities    = "testdata/draft/capabilities.json"
-	configuration   = "testdata/draft/configuration.json"
+	intercept01     = "testdata/0.1/requests/intercept.json"
+	interceptFull01 = "testdata/0.1/requests/intercept-full.json"
+	toolAfter01     = "testdata/0.1/requests/observe-tool-after.json"
+	toolError01     = "testdata/0.1/requests/observe-tool-error.json"
+	sessionStart01  = "testdata/0.1/requests/observe-session-start.json"
+	sessionEnd01    = "testdata/0.1/requests/observe-session-end.json"
+	interceptDraft  = "testdata/draft/requests/intercept.json"
+	fullDraft       = "testdata/draft/requests/intercept-full.json"
+	toolAfterDraft  = "testdata/draft/requests/observe-tool-after.json"
+	capabilities    = "testdata/draft/requests/capabilities.json"
+	configuration   = "testdata/draft/requests/configuration.json"
 )
 
 // describe writes what Decode made of a message on one line.

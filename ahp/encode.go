@@ -1,6 +1,9 @@
 package ahp
 
-import "strconv"
+import (
+	"slices"
+	"strconv"
+)
 
 // AppendResult appends a JSON-RPC result to dst: the id as the caller wrote it,
 // and the raw effects in order. AHP-VER-001, AHP-DEC-001.
@@ -83,7 +86,7 @@ func appendText(dst []byte, s string) []byte {
 // View is what one subscription may see of an event.
 type View struct {
 	Native bool // the event's native member
-	Items  bool // the event's items member
+	Items  bool // the event's items member; where draft requires it, its elements
 }
 
 // Whole reports whether a subscription with view v sees all of m's event.
@@ -148,7 +151,8 @@ func splice(dst, b []byte, part span, edits []edit) []byte {
 }
 
 // cuts appends the edits that take the members outside v out of the event,
-// each with the comma that has to go with it.
+// each with the comma that has to go with it. Items that draft requires of the
+// event leave an empty list behind, for without them it would be no such event.
 func (m *Message) cuts(edits []edit, v View) []edit {
 	first, second := m.Event.native, m.Event.items
 	if v.Native {
@@ -162,6 +166,10 @@ func (m *Message) cuts(edits []edit, v View) []edit {
 	}
 	for _, s := range [...]span{first, second} {
 		if !s.present() {
+			continue
+		}
+		if s == m.Event.items && m.Version == Draft && slices.Contains(requiredPayload[m.Event.Type], "items") {
+			edits = append(edits, edit{s, `"items":[]`})
 			continue
 		}
 		before := int(s.start) - 1
