@@ -173,7 +173,9 @@ func (g *Gateway) assemblePeer(f *config.File, t *config.Tenant, h *config.Hook,
 			return nil, fmt.Errorf("caFile %s holds no PEM certificate", own.CAFile)
 		}
 	}
-	key := peerKey{t.ID, h.ID, digest(&settings, own, trust, f.Limits.ObserveQueue)}
+	made := own
+	made.Shadow = nil // is a matter of subscriptions
+	key := peerKey{t.ID, h.ID, digest(&settings, made, trust, f.Limits.ObserveQueue)}
 	var stats *peerStats
 	for _, from := range []*party{p, previous} {
 		if from == nil {
