@@ -148,7 +148,7 @@ func isIPLiteral(s []byte) bool {
 		}
 	}
 	for _, c := range s[dot+1:] {
-		if !isURIChar(c) || c == '@' {
+		if !isURIChar(c) { // "@" would have ended a userinfo before
 			return false
 		}
 	}
