@@ -77,22 +77,14 @@ func checkView(t *testing.T, m *Message, v View) {
 	if !v.Native {
 		cut = append(cut, "native")
 	}
-	if !v.Items {
-		cut = append(cut, "items")
-	}
 
 	// The value is the same but for what was cut.
 	want, err := parseTree([]byte(body))
 	if err != nil {
 		t.Fatalf("parseTree(%q) = %v; want nil", body, err)
 	}
-	emptied := m.Version == Draft && slices.Contains(requiredPayload[m.Event.Type], "items")
 	for _, name := range cut {
-		switch event := want.get("params.event"); {
-		case !slices.Contains(event.names, name):
-		case name == "items" && emptied:
-			event.set(name, "[]")
-		default:
+		if event := want.get("params.event"); slices.Contains(event.names, name) {
 			event.drop(name)
 		}
 	}
@@ -127,16 +119,12 @@ func checkView(t *testing.T, m *Message, v View) {
 		t.Fatalf("AppendIntercept(%+v) of %q changed params to %q", v, body, out)
 	}
 	membersBefore, _ := without(rawMembers(t, eventBefore), cut...)
-	membersAfter := rawMembers(t, eventAfter)
-	if emptied && !v.Items {
-		membersAfter, _ = without(membersAfter, "items")
-	}
-	if !slices.Equal(membersBefore, membersAfter) {
+	if !slices.Equal(membersBefore, rawMembers(t, eventAfter)) {
 		t.Fatalf("AppendIntercept(%+v) of %q has event %q; want members %q", v, body, eventAfter, membersBefore)
 	}
 
 	// Outside the event no byte changes, and inside none is added.
-	if m.Capabilities.DenyOnly && !emptied {
+	if m.Capabilities.DenyOnly {
 		start, end := int(m.Event.self.start), int(m.Event.self.end)
 		if !strings.HasPrefix(out, body[:start+1]) || !strings.HasSuffix(out, body[end-1:]) {
 			t.Fatalf("AppendIntercept(%+v) of %q = %q; want the same outside the event", v, body, out)
@@ -159,60 +147,45 @@ func checkView(t *testing.T, m *Message, v View) {
 	}
 }
 
-var views = []View{{}, {Native: true}, {Items: true}, {Native: true, Items: true}}
+var views = []View{{}, {Native: true}}
 
-// TestCuts puts native and items first, in the middle, last and side by side
-// among the other members of an event, or leaves them out, in random order and
-// style.
+// TestCuts puts native first, in the middle and last among the other members
+// of an event, or leaves it out, in random order and style.
 func TestCuts(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 3))
 	native := mustTree(`{"provider":"p","eventName":"e","payload":{"native":[1,"}"],"items":"\"{"}}`)
-	items := mustTree(`[{"native":{}},"]",","]`)
 	requests := messages(t, "*/requests/intercept*.json")
 	for path, body := range messages(t, "draft/requests/observe*.json") {
 		requests[path] = body
 	}
 	for _, path := range slices.Sorted(maps.Keys(requests)) {
-		body := requests[path]
-		good, err := parseTree(body)
+		good, err := parseTree(requests[path])
 		if err != nil {
 			t.Fatalf("parseTree(%s) = %v; want nil", path, err)
 		}
 		bare := good.get("params.event")
-		for _, name := range []string{"native", "items"} {
-			if slices.Contains(bare.names, name) {
-				bare.drop(name)
-			}
+		if slices.Contains(bare.names, "native") {
+			bare.drop("native")
 		}
 		n := len(bare.names)
-		for _, first := range []int{-1, 0, n / 2, n} {
-			for _, second := range []int{-1, 0, first, first + 1, n / 2, n, n + 1} {
-				c := good.clone()
-				c.shuffle(r)
-				event := c.get("params.event")
-				if first >= 0 {
-					event.names = slices.Insert(event.names, first, "native")
-					event.members = slices.Insert(event.members, first, native)
+		for _, at := range []int{-1, 0, 1, n / 2, n - 1, n} {
+			c := good.clone()
+			c.shuffle(r)
+			if event := c.get("params.event"); at >= 0 {
+				event.names = slices.Insert(event.names, at, "native")
+				event.members = slices.Insert(event.members, at, native)
+			}
+			for _, style := range []*rand.Rand{nil, r, r} {
+				text := c.render(style)
+				var m Message
+				if err := Decode(text, &m); err != nil {
+					t.Fatalf("Decode(%s) = %v; want nil", text, err)
 				}
-				if second >= 0 && second <= len(event.names) {
-					event.names = slices.Insert(event.names, second, "items")
-					event.members = slices.Insert(event.members, second, items)
+				if m.Method == MethodObserve {
+					m.Capabilities.DenyOnly = true // it has none to rewrite
 				}
-				for _, style := range []*rand.Rand{nil, r, r} {
-					text := c.render(style)
-					var m Message
-					if strings.HasSuffix(path, "tool-after.json") && !slices.Contains(event.names, "items") {
-						continue // this event requires items
-					}
-					if err := Decode(text, &m); err != nil {
-						t.Fatalf("Decode(%s) = %v; want nil", text, err)
-					}
-					if m.Method == MethodObserve {
-						m.Capabilities.DenyOnly = true // it has none to rewrite
-					}
-					for _, v := range views {
-						checkView(t, &m, v)
-					}
+				for _, v := range views {
+					checkView(t, &m, v)
 				}
 			}
 		}
@@ -221,7 +194,7 @@ func TestCuts(t *testing.T) {
 
 // cuttable scans any text that has an event, valid or not, into a message that
 // can be cut, or returns nil.
-func cuttable(text []byte, denyOnly, deny, emptied bool) *Message {
+func cuttable(text []byte, denyOnly, deny bool) *Message {
 	var s scanner
 	s.reset(text)
 	if !s.scan(nodeRoot) || KindOf(s.fields[fieldEvent].of(text)) != KindObject {
@@ -229,11 +202,8 @@ func cuttable(text []byte, denyOnly, deny, emptied bool) *Message {
 	}
 	m := &Message{Body: text, Version: Draft}
 	m.Event.Type = ToolBefore
-	if emptied {
-		m.Event.Type = ToolAfter
-	}
 	m.Event.self = s.fields[fieldEvent]
-	m.Event.native, m.Event.items = s.member[memberNative], s.member[memberItems]
+	m.Event.native = s.native
 	m.Capabilities.self = s.fields[fieldCapabilities]
 	m.Capabilities.DenyOnly = denyOnly || !m.Capabilities.self.present()
 	if deny || m.Capabilities.DenyOnly {
@@ -258,16 +228,15 @@ var smallEvents = []string{
 
 func FuzzCuts(f *testing.F) {
 	for _, text := range smallEvents {
-		f.Add([]byte(text), true, true, false)
-		f.Add([]byte(text), true, true, true)
-		f.Add([]byte(text), false, true, false)
-		f.Add([]byte(text), false, false, true)
+		f.Add([]byte(text), true, true)
+		f.Add([]byte(text), false, true)
+		f.Add([]byte(text), false, false)
 	}
 	for _, text := range messages(f, "*/requests/*.json") {
-		f.Add(text, false, true, false)
+		f.Add(text, false, true)
 	}
-	f.Fuzz(func(t *testing.T, text []byte, denyOnly, deny, emptied bool) {
-		m := cuttable(text, denyOnly, deny, emptied)
+	f.Fuzz(func(t *testing.T, text []byte, denyOnly, deny bool) {
+		m := cuttable(text, denyOnly, deny)
 		if m == nil {
 			return
 		}

@@ -80,16 +80,10 @@ type Event struct {
 	ToolName  []byte
 	Input     []byte // raw tool.input, or nil
 
-	// Members that a subscription may not be allowed to see, from the first
-	// byte of the name to the last of the value, and the event's own place.
-	native, items, self span
+	self       span // the event itself
+	native     span // its native member, from the name to the end of the value
+	hasContent bool // it has content parts
 }
-
-// HasNative reports whether the event carries provider-specific fidelity data.
-func (e *Event) HasNative() bool { return e.native.present() }
-
-// HasItems reports whether the event carries content items.
-func (e *Event) HasItems() bool { return e.items.present() }
 
 // Capabilities is what a harness advertised for one interception. AHP-CAP-001.
 type Capabilities struct {
@@ -259,7 +253,7 @@ func (d *decoder) common() *Error {
 		e.CallID = d.text(fieldCallID01)
 	}
 	e.Input = d.raw(fieldToolInput)
-	e.native, e.items = d.s.member[memberNative], d.s.member[memberItems]
+	e.native = d.s.native
 	return nil
 }
 
@@ -453,7 +447,7 @@ func (d *decoder) payloadDraft(t EventType) *Error {
 			return params("params.event." + name + " is missing")
 		}
 	}
-	return nil
+	return d.content(t)
 }
 
 func (d *decoder) toolBefore() *Error {
@@ -481,14 +475,23 @@ func (d *decoder) toolBefore() *Error {
 		return params("params.event.tool.mcp stands beside origin native")
 	case origin != "mcp" && origin != "native":
 		return params("params.event.tool.origin is neither native nor mcp")
-	case d.has(fieldItems) && d.kind(fieldItems) != KindArray:
-		return params("params.event.items is no list")
+	case d.has(fieldOutcome) || d.has(fieldExecution) || d.has(fieldDuration) || d.has(fieldFileChanges):
+		return params("params.event has a member of tool.after")
+	case d.has(fieldItems):
+		return d.content(ToolBefore)
 	}
-	for name := range Members(d.m.Event.Raw) {
-		switch string(name) {
-		case "outcome", "execution", "durationMs", "fileChanges":
-			return params("params.event has a member of tool.after")
-		}
+	return nil
+}
+
+// content checks the content parts of a draft event.
+func (d *decoder) content(t EventType) *Error {
+	e := &d.m.Event
+	if !walkParts(e.Raw, t, func(raw []byte) bool {
+		e.hasContent = true
+		_, ok := readPart(raw)
+		return ok
+	}) {
+		return params("params.event has content that is no list of content parts")
 	}
 	return nil
 }

@@ -25,25 +25,25 @@ const (
 // describe writes what Decode made of a message on one line.
 func describe(m *Message) string {
 	e := &m.Event
-	s := fmt.Sprintf("%v %v id=%s notification=%v event=%v %s@%s session=%s call=%s tool=%s input=%s native=%v items=%v effects=%b only=%v halted=%v state=%s",
+	s := fmt.Sprintf("%v %v id=%s notification=%v event=%v %s@%s session=%s call=%s tool=%s input=%s native=%v content=%v effects=%b only=%v halted=%v state=%s",
 		m.Version, m.Method, m.ID, m.Notification, e.Type, e.ID, e.Source, e.SessionID, e.CallID, e.ToolName, e.Input,
-		e.HasNative(), e.HasItems(), m.Capabilities.Effects, m.Capabilities.DenyOnly, m.Halted, m.State)
+		e.native.present(), e.hasContent, m.Capabilities.Effects, m.Capabilities.DenyOnly, m.Halted, m.State)
 	return s
 }
 
 func TestDecodeAccepts(t *testing.T) {
 	tests := []struct{ path, want string }{
-		{intercept01, `0.1 hooks/intercept id="evt-1" notification=false event=tool.before evt-1@urn:example:harness session=s-1 call=c-1 tool=run input={"command":"ls -la"} native=false items=false effects=10 only=true halted=false state=`},
-		{interceptFull01, `0.1 hooks/intercept id="evt-2" notification=false event=tool.before evt-2@https://user@harness.example:8443/a/b?c=d#e session=s-2 call=c-2 tool=query "it" 😀 input={"q": "caf\u00e9", "deep": {"er": [[{}]]}} native=true items=true effects=10 only=false halted=false state=`},
-		{toolAfter01, `0.1 hooks/observe id= notification=true event=tool.after evt-3@urn:example:harness session=s-1 call=c-1 tool=run input={"command":"ls"} native=true items=false effects=0 only=false halted=false state=`},
-		{toolError01, `0.1 hooks/observe id= notification=true event=tool.error evt-4@urn:example:harness session=s-1 call=c-1 tool=run input={} native=false items=false effects=0 only=false halted=false state=`},
-		{sessionStart01, `0.1 hooks/observe id= notification=true event=session.start evt-5@urn:example:harness session=s-1 call= tool= input= native=false items=false effects=0 only=false halted=false state=`},
-		{sessionEnd01, `0.1 hooks/observe id= notification=true event=session.end evt-6@urn:example:harness session=s-1 call= tool= input= native=false items=false effects=0 only=false halted=false state=`},
-		{interceptDraft, `draft hooks/intercept id="evt-1" notification=false event=tool.before evt-1@urn:example:harness session=s-1 call=c-1 tool=run input={"command":"ls -la"} native=false items=false effects=10 only=true halted=false state={"permission":"none","candidate":null}`},
-		{fullDraft, `draft hooks/intercept id="evt-2" notification=false event=tool.before evt-2@urn:example:harness session=s-2 call=c-2 tool=query input={} native=true items=true effects=111111110 only=false halted=false state={"permission": "ask", "candidate": {"value": {"x": 1}}, "flow": "continue", "instructions": ["be brief"], "injections": []}`},
-		{toolAfterDraft, `draft hooks/observe id= notification=true event=tool.after evt-3@urn:example:harness session= call=c-1 tool=run input={} native=false items=true effects=0 only=false halted=false state=`},
-		{capabilities, `draft hooks/capabilities id=7 notification=false event=unknown @ session= call= tool= input= native=false items=false effects=0 only=false halted=false state=`},
-		{configuration, `draft hooks/configuration id="cfg" notification=false event=unknown @ session= call= tool= input= native=false items=false effects=0 only=false halted=false state=`},
+		{intercept01, `0.1 hooks/intercept id="evt-1" notification=false event=tool.before evt-1@urn:example:harness session=s-1 call=c-1 tool=run input={"command":"ls -la"} native=false content=false effects=10 only=true halted=false state=`},
+		{interceptFull01, `0.1 hooks/intercept id="evt-2" notification=false event=tool.before evt-2@https://user@harness.example:8443/a/b?c=d#e session=s-2 call=c-2 tool=query "it" 😀 input={"q": "caf\u00e9", "deep": {"er": [[{}]]}} native=true content=false effects=10 only=false halted=false state=`},
+		{toolAfter01, `0.1 hooks/observe id= notification=true event=tool.after evt-3@urn:example:harness session=s-1 call=c-1 tool=run input={"command":"ls"} native=true content=false effects=0 only=false halted=false state=`},
+		{toolError01, `0.1 hooks/observe id= notification=true event=tool.error evt-4@urn:example:harness session=s-1 call=c-1 tool=run input={} native=false content=false effects=0 only=false halted=false state=`},
+		{sessionStart01, `0.1 hooks/observe id= notification=true event=session.start evt-5@urn:example:harness session=s-1 call= tool= input= native=false content=false effects=0 only=false halted=false state=`},
+		{sessionEnd01, `0.1 hooks/observe id= notification=true event=session.end evt-6@urn:example:harness session=s-1 call= tool= input= native=false content=false effects=0 only=false halted=false state=`},
+		{interceptDraft, `draft hooks/intercept id="evt-1" notification=false event=tool.before evt-1@urn:example:harness session=s-1 call=c-1 tool=run input={"command":"ls -la"} native=false content=false effects=10 only=true halted=false state={"permission":"none","candidate":null}`},
+		{fullDraft, `draft hooks/intercept id="evt-2" notification=false event=tool.before evt-2@urn:example:harness session=s-2 call=c-2 tool=query input={} native=true content=true effects=111111110 only=false halted=false state={"permission": "ask", "candidate": {"value": {"x": 1}}, "flow": "continue", "instructions": ["be brief"], "injections": []}`},
+		{toolAfterDraft, `draft hooks/observe id= notification=true event=tool.after evt-3@urn:example:harness session= call=c-1 tool=run input={} native=false content=true effects=0 only=false halted=false state=`},
+		{capabilities, `draft hooks/capabilities id=7 notification=false event=unknown @ session= call= tool= input= native=false content=false effects=0 only=false halted=false state=`},
+		{configuration, `draft hooks/configuration id="cfg" notification=false event=unknown @ session= call= tool= input= native=false content=false effects=0 only=false halted=false state=`},
 	}
 	for _, test := range tests {
 		body := message(t, test.path)
@@ -185,7 +185,7 @@ func TestDecodeEdits(t *testing.T) {
 		{interceptDraft, CodeInvalidParams, "tool.origin", []string{`-params.event.tool.origin`, `params.event.tool.origin="remote"`, `params.event.tool.origin=1`}},
 		{interceptDraft, CodeInvalidParams, "tool.mcp is no object", []string{`params.event.tool.origin="mcp"`}},
 		{interceptDraft, CodeInvalidParams, "beside origin native", []string{`params.event.tool.mcp={}`}},
-		{interceptDraft, CodeInvalidParams, "items", []string{`params.event.items={}`, `params.event.items=null`}},
+		{interceptDraft, CodeInvalidParams, "content", []string{`params.event.items={}`, `params.event.items=null`, `params.event.items=[{}]`, `params.event.items=[{"id":"m","role":"user","parts":[]}]`}},
 		{interceptDraft, CodeInvalidParams, "tool.after", []string{`params.event.outcome="x"`, `params.event.execution=1`, `params.event.durationMs=1`, `params.event.fileChanges=[]`}},
 		{interceptDraft, 0, "", []string{
 			`-params.event.session`, `-params.state`, `params.event.native=null`, `params.event.tool.kind="anything"`, `params.event.items=[]`, `params.capabilities.effects=[]`,
@@ -337,7 +337,7 @@ func TestDecodeEscapes(t *testing.T) {
 	if err := Decode([]byte(body), &m); err != nil {
 		t.Fatalf("Decode(%s) = %v; want nil", body, err)
 	}
-	const want = `0.1 hooks/intercept id="evt\u002d1" notification=false event=tool.before evt-1@urn:example session=s call=c"\ tool=😀 input={} native=false items=false effects=10 only=true halted=false state=`
+	const want = `0.1 hooks/intercept id="evt\u002d1" notification=false event=tool.before evt-1@urn:example session=s call=c"\ tool=😀 input={} native=false content=false effects=10 only=true halted=false state=`
 	if got := describe(&m); got != want {
 		t.Errorf("Decode(%s)\n got %s\nwant %s", body, got, want)
 	}
@@ -353,8 +353,13 @@ func TestDecodeRequiredPayload(t *testing.T) {
 		event.set("type", `"`+e.String()+`"`)
 		for _, name := range requiredPayload[e] {
 			value := "null"
-			if name == "session" {
+			switch name {
+			case "session":
 				value = `{"id":"s"}`
+			case "items", "summary", "changes":
+				value = `[]`
+			case "delta", "partialOutput", "attention", "elicitation", "message":
+				value = `{}`
 			}
 			event.set(name, value)
 		}

@@ -56,7 +56,3 @@ func (s EffectSet) Has(e EffectType) bool { return s&(1<<e) != 0 }
 
 // With returns the set with e in it.
 func (s EffectSet) With(e EffectType) EffectSet { return s | 1<<e }
-
-// toolBeforeEffects are the families that draft allows at tool.before.
-const toolBeforeEffects EffectSet = 1<<EffectDeny | 1<<EffectAllow | 1<<EffectAsk | 1<<EffectModify |
-	1<<EffectMessage | 1<<EffectReturn | 1<<EffectFlow | 1<<EffectInject

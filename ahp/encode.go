@@ -1,9 +1,6 @@
 package ahp
 
-import (
-	"slices"
-	"strconv"
-)
+import "strconv"
 
 // AppendResult appends a JSON-RPC result to dst: the id as the caller wrote it,
 // and the raw effects in order. AHP-VER-001, AHP-DEC-001.
@@ -83,37 +80,26 @@ func appendText(dst []byte, s string) []byte {
 	return dst
 }
 
-// View is what one subscription may see of an event.
-type View struct {
-	Native bool // the event's native member
-	Items  bool // the event's items member; where draft requires it, its elements
-}
-
-// Whole reports whether a subscription with view v sees all of m's event.
-func (m *Message) Whole(v View) bool {
-	return (v.Native || !m.Event.HasNative()) && (v.Items || !m.Event.HasItems())
-}
+// What backends are told to be able to return.
+var (
+	noEffects  = []byte(`{"effects":[]}`)
+	denyEffect = []byte(`{"effects":["deny"]}`)
+)
 
 // AppendIntercept appends to dst the request a backend is sent: m.Body byte for
-// byte, except that event members outside v are cut out and, where the harness
+// byte, except that the event shows no more than v does and, where the harness
 // advertised anything but a deny, the capabilities are those that this gateway
 // can enforce itself (AHP-CAP-001). Where nothing has to change, callers can
 // send m.Body itself: see Verbatim.
 func (m *Message) AppendIntercept(dst []byte, v View) []byte {
 	var space [3]edit
-	edits := m.cuts(space[:0], v)
+	edits := m.project(space[:0], v)
 	if !m.Capabilities.DenyOnly {
-		e := edit{m.Capabilities.self, `{"effects":[]}`}
+		e := edit{m.Capabilities.self, noEffects}
 		if m.Capabilities.Effects.Has(EffectDeny) {
-			e.with = `{"effects":["deny"]}`
+			e.with = denyEffect
 		}
-		if len(edits) > 0 && e.start < edits[0].start {
-			edits = append(edits, edit{})
-			copy(edits[1:], edits)
-			edits[0] = e
-		} else { // capabilities lie outside the event, so behind all of its cuts
-			edits = append(edits, e)
-		}
+		edits = insert(edits, e)
 	}
 	return splice(dst, m.Body, span{0, uint32(len(m.Body))}, edits)
 }
@@ -128,63 +114,6 @@ func (m *Message) AppendObserve(dst []byte, v View) []byte {
 	dst = append(dst, m.Version.String()...)
 	dst = append(dst, `","event":`...)
 	var space [2]edit
-	dst = splice(dst, m.Body, m.Event.self, m.cuts(space[:0], v))
+	dst = splice(dst, m.Body, m.Event.self, m.project(space[:0], v))
 	return append(dst, `}}`...)
-}
-
-// edit replaces a span of a message.
-type edit struct {
-	span
-	with string
-}
-
-// splice appends the part of b with the edits made, which are in order and do
-// not overlap.
-func splice(dst, b []byte, part span, edits []edit) []byte {
-	at := part.start
-	for _, e := range edits {
-		dst = append(dst, b[at:e.start]...)
-		dst = append(dst, e.with...)
-		at = e.end
-	}
-	return append(dst, b[at:part.end]...)
-}
-
-// cuts appends the edits that take the members outside v out of the event,
-// each with the comma that has to go with it. Items that draft requires of the
-// event leave an empty list behind, for without them it would be no such event.
-func (m *Message) cuts(edits []edit, v View) []edit {
-	first, second := m.Event.native, m.Event.items
-	if v.Native {
-		first = span{}
-	}
-	if v.Items {
-		second = span{}
-	}
-	if second.start < first.start {
-		first, second = second, first
-	}
-	for _, s := range [...]span{first, second} {
-		if !s.present() {
-			continue
-		}
-		if s == m.Event.items && m.Version == Draft && slices.Contains(requiredPayload[m.Event.Type], "items") {
-			edits = append(edits, edit{s, `"items":[]`})
-			continue
-		}
-		before := int(s.start) - 1
-		for isSpace(m.Body[before]) {
-			before--
-		}
-		// Nothing is left before a member if the object begins with it, or if
-		// all that did has just been cut together with the comma behind it.
-		leads := m.Body[before] == '{' || len(edits) > 0 && edits[0].end == s.start
-		if !leads {
-			s.start = uint32(before)
-		} else if i := skipSpace(m.Body, int(s.end)); m.Body[i] == ',' {
-			s.end = uint32(skipSpace(m.Body, i+1))
-		}
-		edits = append(edits, edit{span: s})
-	}
-	return edits
 }

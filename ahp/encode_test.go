@@ -112,21 +112,17 @@ func TestAppendInterceptExact(t *testing.T) {
 		{message(rest, all), View{}, message(rest, all)},
 		{message(native+`,`+rest, all), View{}, message(rest, all)},
 		{message(rest+`,`+native, all), View{}, message(rest, all)},
-		{message(native+`,`+items+`,`+rest, all), View{}, message(rest, all)},
-		{message(items+`,`+native+`,`+rest, all), View{}, message(rest, all)},
-		{message(rest+`,`+items+`,`+native, all), View{}, message(rest, all)},
-		{message(native+`,`+rest+`,`+items, all), View{}, message(rest, all)},
-		{message(items+`,`+rest+`,`+native, all), View{}, message(rest, all)},
-		{message(items+`,`+rest+`,`+native, all), View{Native: true}, message(rest+`,`+native, all)},
-		{message(items+`,`+rest+`,`+native, all), View{Items: true}, message(items+`,`+rest, all)},
-		{message(items+`,`+rest+`,`+native, all), View{true, true}, message(items+`,`+rest+`,`+native, all)},
+		{message(native+`,`+items+`,`+rest, all), View{}, message(items+`,`+rest, all)},
+		{message(rest+`,`+items+`,`+native, all), View{}, message(rest+`,`+items, all)},
+		{message(items+`,`+native+`,`+rest, all), View{}, message(items+`,`+rest, all)},
+		{message(items+`,`+rest+`,`+native, all), View{Native: true}, message(items+`,`+rest+`,`+native, all)},
 		{message(" "+native+" , "+rest, all), View{}, message(" "+rest, all)},
 		{message(rest+" , "+native+" ", all), View{}, message(rest+"  ", all)},
 		{message(rest, none), View{}, message(rest, all)},
 		{message(native+`,`+rest, none), View{}, message(rest, all)},
 		{early(rest+`,`+native, none), View{}, early(rest, all)},
-		{early(native+`,`+rest+`,`+items, none), View{}, early(rest, all)},
-		{early(native+`,`+rest+`,`+items, none), View{true, true}, early(native+`,`+rest+`,`+items, all)},
+		{early(native+`,`+rest+`,`+items, none), View{}, early(rest+`,`+items, all)},
+		{early(native+`,`+rest+`,`+items, none), View{Native: true}, early(native+`,`+rest+`,`+items, all)},
 	} {
 		var m Message
 		if err := Decode([]byte(test.body), &m); err != nil {
@@ -170,7 +166,7 @@ func TestAppendObserve(t *testing.T) {
 	}{
 		{toolAfter01, View{Native: true}, string(message(t, toolAfter01))},
 		{toolAfter01, View{}, string(base(t, toolAfter01).edited(`-params.event.native`))},
-		{toolAfterDraft, View{Native: true}, string(base(t, toolAfterDraft).edited(`params.event.items=[]`))},
+		{toolAfterDraft, View{}, string(message(t, toolAfterDraft))},
 		{interceptDraft, View{}, `{"jsonrpc":"2.0","method":"hooks/observe","params":{"protocolVersion":"draft","event":` + string(base(t, interceptDraft).get("params.event").render(nil)) + `}}`},
 	} {
 		var m Message
@@ -189,17 +185,18 @@ func TestAppendObserve(t *testing.T) {
 }
 
 func TestWhole(t *testing.T) {
-	for path, want := range map[string][4]bool{ // of no view, native, items, both
-		interceptFull01: {false, false, false, true},
-		toolAfter01:     {false, true, false, true},
-		toolAfterDraft:  {false, false, true, true},
-		intercept01:     {true, true, true, true},
+	metadata := ContentSelection{Default: SelectMetadata}
+	for path, want := range map[string][3]bool{ // of no view, native, native and metadata
+		interceptFull01: {false, true, true},
+		toolAfter01:     {false, true, true},
+		toolAfterDraft:  {true, true, false},
+		intercept01:     {true, true, true},
 	} {
 		var m Message
 		if err := Decode(message(t, path), &m); err != nil {
 			t.Fatalf("Decode(%s) = %v; want nil", path, err)
 		}
-		got := [4]bool{m.Whole(View{}), m.Whole(View{Native: true}), m.Whole(View{Items: true}), m.Whole(View{true, true})}
+		got := [3]bool{m.Whole(View{}), m.Whole(View{Native: true}), m.Whole(View{Native: true, Content: metadata})}
 		if got != want {
 			t.Errorf("Whole() of %s = %v; want %v", path, got, want)
 		}

@@ -58,6 +58,9 @@ const (
 	fieldItems
 	fieldExtensions
 	fieldOutcome
+	fieldExecution
+	fieldDuration
+	fieldFileChanges
 	fieldSessionID
 	fieldCwd
 	fieldWorkspaceRoots
@@ -96,12 +99,6 @@ const (
 	fieldErrorMessage
 
 	fieldCount
-)
-
-// The members that scanner.member keeps whole, so that they can be cut out.
-const (
-	memberNative = iota
-	memberItems
 )
 
 // known says what the member of node n with that name is: which field holds
@@ -166,6 +163,12 @@ func (s *scanner) known(n node, name []byte) (field, node) {
 			return fieldExtensions, nodeExtensions
 		case "outcome":
 			return fieldOutcome, nodeOpaque
+		case "execution":
+			return fieldExecution, nodeOpaque
+		case "durationMs":
+			return fieldDuration, nodeOpaque
+		case "fileChanges":
+			return fieldFileChanges, nodeOpaque
 		}
 	case nodeSession:
 		switch string(name) {

@@ -35,7 +35,7 @@ type scanner struct {
 	names []memberName // names of all open objects, innermost last
 
 	fields  [fieldCount]span // values of known members
-	member  [2]span          // whole members, name to value, of native and items
+	native  span             // the event's native member, from name to value
 	foreign nodeSet          // nodes that hold a member they should not
 }
 
@@ -331,11 +331,8 @@ func (s *scanner) object(n node) bool {
 		}
 		if field != fieldNone {
 			s.fields[field] = span{uint32(valueStart), uint32(s.i)}
-			switch field {
-			case fieldNative:
-				s.member[memberNative] = span{uint32(start), uint32(s.i)}
-			case fieldItems:
-				s.member[memberItems] = span{uint32(start), uint32(s.i)}
+			if field == fieldNative {
+				s.native = span{uint32(start), uint32(s.i)}
 			}
 		}
 		s.space()

@@ -240,7 +240,7 @@ func TestScanFields(t *testing.T) {
 			}
 			if m.Event.Type != plain.Event.Type || m.Version != plain.Version || m.Method != plain.Method ||
 				m.Capabilities.Effects != plain.Capabilities.Effects || m.Capabilities.DenyOnly != plain.Capabilities.DenyOnly ||
-				m.Event.HasItems() != plain.Event.HasItems() || m.Event.HasNative() != plain.Event.HasNative() || m.Halted != plain.Halted {
+				m.Event.hasContent != plain.Event.hasContent || m.Event.native.present() != plain.Event.native.present() || m.Halted != plain.Halted {
 				t.Errorf("Decode(%s)\n got %s\nwant %s", text, describe(&m), describe(&plain))
 			}
 			if (m.State != nil) != (plain.State != nil) || (m.Event.Input != nil) != (plain.Event.Input != nil) {

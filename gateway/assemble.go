@@ -121,7 +121,7 @@ func (g *Gateway) assembleDocument(f *config.File, t *config.Tenant, r *config.R
 				FailClosed: c.FailClosed, Managed: c.Managed, IncludeNative: c.IncludeNative, Shadow: c.Shadow,
 				Content: c.Content, Backend: b.breaker,
 			})
-			hops[[2]int{i, j}] = &hop{peer: b, view: viewOf(r.Version, c)}
+			hops[[2]int{i, j}] = &hop{peer: b, view: ahp.View{Native: c.IncludeNative, Content: c.Content}}
 		}
 	}
 	table, err := routing.New(r.Version, subs)
@@ -141,20 +141,6 @@ func (g *Gateway) assembleDocument(f *config.File, t *config.Tenant, r *config.R
 	resolve(routing.Intercept, &d.intercept)
 	resolve(routing.Observe, &d.observe)
 	return d, nil
-}
-
-// viewOf says what of an event a subscription sees. In draft, content items go
-// only to a subscription that selects the body of everything: to show less of
-// an item is the work of content selection, and until then the rest is nothing.
-func viewOf(v ahp.Version, c *config.Subscription) ahp.View {
-	view := ahp.View{Native: c.IncludeNative, Items: true}
-	if v == ahp.Draft {
-		view.Items = c.Content.Default == ahp.SelectBody
-		for _, s := range c.Content.Categories {
-			view.Items = view.Items && s == ahp.SelectBody
-		}
-	}
-	return view
 }
 
 // assemblePeer returns the tenant's backend for h: that of the other document

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -72,7 +73,8 @@ type Gateway struct {
 
 	ready    atomic.Bool
 	draining atomic.Bool
-	served   chan error // what the public server returned
+	served   chan struct{} // closed when the public server has returned
+	failed   chan error    // gets its error if it returned on its own
 }
 
 // New builds a gateway for f and serves nothing yet. It opens the audit log;
@@ -82,7 +84,8 @@ func New(f *config.File, o Options) (*Gateway, error) {
 		log: o.Logger, tracing: o.Tracing, propagator: o.Propagator, metrics: o.Metrics, environ: o.Environ, version: o.Version,
 		stats:     newGlobalStats(),
 		exchanges: sync.Pool{New: func() any { return new(exchange) }},
-		served:    make(chan error, 1),
+		served:    make(chan struct{}),
+		failed:    make(chan error, 1),
 	}
 	g.room.max = int64(f.Limits.ObserveBytes)
 	if g.log == nil {
@@ -207,10 +210,19 @@ func (g *Gateway) Start() error {
 			}
 		}()
 	}
-	go func() { g.served <- g.public.Serve(g.listener) }()
+	go func() {
+		defer close(g.served)
+		if err := g.public.Serve(g.listener); g.ready.Load() {
+			g.failed <- fmt.Errorf("gateway: the public listener stopped: %w", cmp.Or(err, net.ErrClosed))
+		}
+	}()
 	g.ready.Store(true)
 	return nil
 }
+
+// Failed receives an error if the public listener stops without a Shutdown: the
+// process then serves nobody and should end.
+func (g *Gateway) Failed() <-chan error { return g.failed }
 
 // URL returns the base URL of the public listener after Start.
 func (g *Gateway) URL() string {
@@ -307,10 +319,12 @@ const lingering = time.Second
 // its error; the process may exit in either case.
 func (g *Gateway) Shutdown(ctx context.Context) error {
 	g.ready.Store(false)
-	g.draining.Store(true)
 	var failed error
 	if g.listener != nil {
+		// Only then are callers told to close: whoever came back while it was
+		// still open would be reset in its backlog.
 		g.listener.Close()
+		g.draining.Store(true)
 		<-g.served
 		g.linger(ctx)
 		if err := g.public.ShutdownWithContext(ctx); err != nil && !errors.Is(err, net.ErrClosed) {

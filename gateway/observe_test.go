@@ -216,3 +216,30 @@ func TestSlowShadow(t *testing.T) {
 	}
 	shadow.Release()
 }
+
+// In draft every subscription sees of an event's content what it selects.
+func TestContentSelection(t *testing.T) {
+	var servers []*fakebackend.Server
+	var hooks []string
+	for i, content := range []string{`{"default":"body"}`, `{"default":"metadata"}`, `{"default":"omit","text":"body"}`} {
+		b := fakebackend.Start(t)
+		servers = append(servers, b)
+		hooks = append(hooks, hook(fmt.Sprintf("com.example.b%d", i), b.URL, `"events":["user.message.inbound"],"mode":"observe","content":`+content))
+	}
+	r := start(t, open(registration("draft", hooks...)))
+	const text = `{"id":"p1","kind":"text","mediaType":"text/plain","selection":"body","text":"the text"}`
+	const file = `{"id":"p2","kind":"attachment","mediaType":"image/png","selection":"body","body":{"ref":"the ref"}}`
+	r.post("/hooks", notification("draft", "e1", "user.message.inbound",
+		`,"harness":{"name":"h","version":"1"},"message":{"messages":[{"id":"m","role":"user","parts":[`+text+`,`+file+`]}]}`))
+	r.stop()
+	for i, want := range []struct{ text, file string }{
+		{text, file},
+		{`{"id":"p1","kind":"text","mediaType":"text/plain","selection":"metadata"}`, `{"id":"p2","kind":"attachment","mediaType":"image/png","selection":"metadata"}`},
+		{text, `{"id":"p2","kind":"attachment","mediaType":"image/png","selection":"omit"}`},
+	} {
+		got := servers[i].Requests()
+		if len(got) != 1 || !strings.Contains(string(got[0].Body), `"parts":[`+want.text+`,`+want.file+`]`) {
+			t.Errorf("observer %d got %v; want parts %s and %s", i, got, want.text, want.file)
+		}
+	}
+}

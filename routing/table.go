@@ -100,11 +100,14 @@ func (t *Table) Match(e ahp.EventType, m Mode) []*Subscription {
 
 // WorstCase returns how long the intercept chain of event e takes when every
 // backend answers just inside its timeout. The harness's own timeoutMs for the
-// gateway must be longer. It is zero when nothing intercepts e.
+// gateway must be longer. Shadow subscriptions take none of the chain's time.
+// It is zero when nothing intercepts e.
 func (t *Table) WorstCase(e ahp.EventType) time.Duration {
 	var sum time.Duration
 	for _, s := range t.Match(e, Intercept) {
-		sum += s.Timeout
+		if !s.Shadow {
+			sum += s.Timeout
+		}
 	}
 	return sum
 }

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/ahp-gateway/ahp-gateway/ahp"
+	"github.com/ahp-gateway/ahp-gateway/config"
+	"github.com/ahp-gateway/ahp-gateway/routing"
+)
+
+// margin is what a harness must allow for beyond the worst case of a chain: the
+// way to the gateway and back, and the gateway's own work. A harness that gives
+// up before the gateway answers applies its own failure policy, and where that
+// is fail-open it loses the deny.
+const margin = 250 * time.Millisecond
+
+// chain is how long the interception of one event can take.
+type chain struct {
+	Tenant          string `json:"tenant,omitempty"`
+	ProtocolVersion string `json:"protocolVersion"`
+	Event           string `json:"event"`
+	// Decided is false for an event that this release answers with error
+	// -32002 although there are subscriptions to it.
+	Decided bool `json:"decided"`
+	// Backends is how many subscriptions are called in turn; those in shadow
+	// mode are not waited for.
+	Backends int `json:"backends"`
+	// WorstCaseMs is how long they take together at worst, and TimeoutMs what
+	// the harness must set for the gateway.
+	WorstCaseMs int64 `json:"worstCaseMs"`
+	TimeoutMs   int64 `json:"timeoutMs"`
+	// CappedByBudget is set where limits.budget ends the chain before its
+	// backends' own timeouts would.
+	CappedByBudget bool `json:"cappedByBudget"`
+}
+
+// String returns the chain as one line for people.
+func (c chain) String() string {
+	where := c.ProtocolVersion + " " + c.Event
+	if c.Tenant != "" {
+		where = "tenant " + c.Tenant + ": " + where
+	}
+	if !c.Decided {
+		return where + ": not decided by this release: a harness that asks gets error -32002"
+	}
+	var calls string
+	switch c.Backends {
+	case 0:
+		calls = "calls in shadow mode only"
+	case 1:
+		calls = "1 call"
+	default:
+		calls = fmt.Sprintf("%d calls in turn", c.Backends)
+	}
+	capped := ""
+	if c.CappedByBudget {
+		capped = " (capped by limits.budget)"
+	}
+	return fmt.Sprintf("%s: %s, %d ms at worst%s: set timeoutMs to at least %d in the harness", where, calls, c.WorstCaseMs, capped, c.TimeoutMs)
+}
+
+// chainsOf times the chains of one registration document, one for each event
+// that has one. A budget of 0 is none.
+func chainsOf(tenant string, budget time.Duration, reg *config.Registration) ([]chain, error) {
+	var subs []routing.Subscription
+	for i := range reg.Hooks {
+		h := &reg.Hooks[i]
+		for j := range h.Subscriptions {
+			s := &h.Subscriptions[j]
+			mode := routing.Intercept
+			if s.Mode == config.Observe {
+				mode = routing.Observe
+			}
+			subs = append(subs, routing.Subscription{
+				BackendID: h.ID, ID: s.ID, Hook: i, Index: j, Mode: mode, Selectors: s.Selectors, Timeout: s.Timeout,
+				FailClosed: s.FailClosed, Managed: s.Managed, IncludeNative: s.IncludeNative, Shadow: s.Shadow, Content: s.Content,
+			})
+		}
+	}
+	table, err := routing.New(reg.Version, subs)
+	if err != nil {
+		return nil, err
+	}
+	var chains []chain
+	for e := ahp.EventUnknown + 1; e < ahp.EventTypeCount; e++ {
+		matches := table.Match(e, routing.Intercept)
+		if len(matches) == 0 {
+			continue
+		}
+		c := chain{Tenant: tenant, ProtocolVersion: reg.Version.String(), Event: e.String(), Decided: decided(reg.Version, e)}
+		for _, s := range matches {
+			if !s.Shadow {
+				c.Backends++
+			}
+		}
+		worst := table.WorstCase(e)
+		if budget > 0 && worst > budget {
+			worst, c.CappedByBudget = budget, true
+		}
+		c.WorstCaseMs, c.TimeoutMs = ceilMs(worst), ceilMs(worst+margin)
+		chains = append(chains, c)
+	}
+	return chains, nil
+}
+
+// ceilMs returns d in milliseconds, rounded up: a timeout must not be short.
+func ceilMs(d time.Duration) int64 {
+	return int64((d + time.Millisecond - 1) / time.Millisecond)
+}

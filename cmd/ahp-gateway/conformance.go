@@ -1,0 +1,82 @@
+package main
+
+import "github.com/ahp-gateway/ahp-gateway/ahp"
+
+// conformance is the claim that AHP-CORE-001 and AHP-CORE-002 ask for. It says
+// what is served, not what is planned.
+type conformance struct {
+	Implementation string             `json:"implementation"`
+	Version        string             `json:"version"`
+	Role           string             `json:"role"`
+	Roles          []string           `json:"roles"`
+	Transports     []string           `json:"transports"`
+	Profiles       []string           `json:"profiles"`
+	Snapshots      []snapshotConforms `json:"snapshots"`
+	Limitations    []string           `json:"limitations"`
+}
+
+// snapshotConforms is the claim for one snapshot. Exactly one of Revision and
+// Pinned says which text of it is meant.
+type snapshotConforms struct {
+	ProtocolVersion string       `json:"protocolVersion"`
+	Revision        string       `json:"revision,omitempty"`
+	Pinned          string       `json:"pinned,omitempty"`
+	Methods         []string     `json:"methods"`
+	Effects         []string     `json:"effects"`
+	Events          eventsServed `json:"events"`
+}
+
+type eventsServed struct {
+	Intercept []string `json:"intercept"`
+	Observe   []string `json:"observe"`
+}
+
+func newConformance() conformance {
+	c := conformance{
+		Implementation: "ahp-gateway",
+		Version:        programVersion(),
+		Role:           "both",
+		Roles:          []string{"harness", "backend"},
+		Transports:     []string{"http"},
+		Profiles:       []string{"base", "tool-interception", "lifecycle-observation"},
+		Limitations: []string{
+			"the stdio transport is not served",
+			"HTTP/1.1 only; no HTTP/2 on either side",
+			"draft: hooks/intercept is decided for tool.before alone; other events are answered with error -32002",
+			"draft: deny is the only effect that is advertised to backends and accepted from them",
+			"draft: hooks/configuration and hooks/capabilities are answered with error -32601, and a registration must list its subscriptions",
+			"draft: there is no content upload",
+			"draft: OAuth to backends is not served; use bearer credentials by reference",
+		},
+	}
+	for _, v := range ahp.Versions {
+		s := snapshotConforms{
+			ProtocolVersion: v.String(),
+			Methods:         []string{ahp.MethodIntercept.String(), ahp.MethodObserve.String()},
+			Effects:         []string{ahp.EffectDeny.String()},
+			Events:          eventsServed{Intercept: []string{}, Observe: []string{}},
+		}
+		switch v {
+		case ahp.V01:
+			s.Revision = "0.1.0-draft.1"
+		case ahp.Draft:
+			s.Pinned = "agenthooksprotocol 0.10.1"
+		}
+		for e := ahp.EventUnknown + 1; e < ahp.EventTypeCount; e++ {
+			if decided(v, e) {
+				s.Events.Intercept = append(s.Events.Intercept, e.String())
+			}
+			if e.Observable(v) {
+				s.Events.Observe = append(s.Events.Observe, e.String())
+			}
+		}
+		c.Snapshots = append(c.Snapshots, s)
+	}
+	return c
+}
+
+// decided reports whether the gateway asks backends for a decision on the
+// event. It answers error -32002 for the other interceptable ones.
+func decided(v ahp.Version, e ahp.EventType) bool {
+	return e == ahp.ToolBefore && e.Interceptable(v)
+}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/ahp-gateway/ahp-gateway/ahp"
+)
+
+// toolEvent is a tool.before event to be sent.
+type toolEvent struct {
+	version           ahp.Version
+	id, session, call string
+	source            string
+	tool, kind        string
+	input             json.RawMessage // an object
+}
+
+// newEvent returns a call of a shell without input, with ids of its own.
+func newEvent(v ahp.Version) *toolEvent {
+	return &toolEvent{
+		version: v,
+		id:      "event-" + rand.Text(),
+		session: "session-" + rand.Text(),
+		call:    "call-" + rand.Text(),
+		source:  "urn:ahp-gateway:send",
+		tool:    "Bash",
+		kind:    "shell",
+		input:   json.RawMessage("{}"),
+	}
+}
+
+// command makes the event's input that of a shell.
+func (e *toolEvent) command(line string) {
+	e.input = marshal(map[string]string{"command": line})
+}
+
+// message returns the hooks/intercept request. A harness that sends it can
+// enforce a deny and nothing else.
+func (e *toolEvent) message() []byte {
+	type object = map[string]any
+	tool := object{"name": e.tool, "kind": e.kind, "input": e.input}
+	event := object{
+		"id": e.id, "source": e.source, "type": ahp.ToolBefore.String(), "time": time.Now().UTC().Format(time.RFC3339),
+		"session": object{"id": e.session}, "tool": tool,
+	}
+	params := object{"protocolVersion": e.version.String(), "event": event, "capabilities": object{"effects": []string{"deny"}}}
+	if e.version == ahp.V01 {
+		tool["callId"] = e.call
+	} else {
+		tool["origin"] = "native"
+		event["call"] = object{"id": e.call}
+		event["path"] = "native"
+		event["harness"] = object{"name": "ahp-gateway", "version": programVersion()}
+		params["state"] = object{"permission": "none", "candidate": nil}
+	}
+	return marshal(object{"jsonrpc": "2.0", "id": e.id, "method": ahp.MethodIntercept.String(), "params": params})
+}
+
+// marshal returns v as JSON on one line. v holds nothing that JSON cannot.
+func marshal(v any) []byte {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		panic("ahp-gateway: " + err.Error())
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}
+
+// fill takes what the flags of send say over the defaults.
+func (e *toolEvent) fill(o *sendOptions) error {
+	for _, f := range []struct {
+		to   *string
+		from string
+	}{{&e.tool, o.tool}, {&e.kind, o.kind}, {&e.session, o.session}, {&e.id, o.eventID}, {&e.source, o.source}} {
+		if f.from != "" {
+			*f.to = f.from
+		}
+	}
+	switch {
+	case o.input != "" && o.command != "":
+		return usage("--input and --command exclude each other")
+	case o.command != "":
+		e.command(o.command)
+	case o.input != "":
+		// Only what one reader understands may be put into a message. Whether
+		// it is an object is for the check of the whole message.
+		if !json.Valid([]byte(o.input)) {
+			return usage("--input is no JSON")
+		}
+		e.input = json.RawMessage(strings.TrimSpace(o.input))
+	}
+	return nil
+}

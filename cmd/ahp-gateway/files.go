@@ -1,0 +1,150 @@
+package main
+
+import (
+	"crypto/sha256"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/ahp-gateway/ahp-gateway/config"
+)
+
+// configFiles returns the absolute paths of every file that f was made from or
+// that is read when f is put to use, in a fixed order.
+func configFiles(f *config.File) []string {
+	files := slices.Clone(f.Sources)
+	for i := range f.Tenants {
+		t := &f.Tenants[i]
+		if t.Secrets.Dir == "" {
+			continue
+		}
+		add := func(ref *config.SecretRef) {
+			if ref != nil && ref.Ref != "" {
+				files = append(files, filepath.Join(t.Secrets.Dir, filepath.FromSlash(ref.Ref)))
+			}
+		}
+		for _, reg := range t.Registrations {
+			for j := range reg.Hooks {
+				add(reg.Hooks[j].Bearer)
+				for k := range reg.Hooks[j].Headers {
+					add(reg.Hooks[j].Headers[k].Secret)
+				}
+			}
+		}
+	}
+	slices.Sort(files)
+	return slices.Compact(files)
+}
+
+// contents are digests of files by path. A file that cannot be read has the
+// zero digest.
+type contents map[string][sha256.Size]byte
+
+// contentsOf reads files. What is no regular file is not opened, because
+// opening a named pipe waits for a writer.
+func contentsOf(files []string) contents {
+	c := make(contents, len(files))
+	for _, path := range files {
+		c[path] = digestOf(path)
+	}
+	return c
+}
+
+// maxDigested is how much of a file is looked at, in bytes: more than is ever
+// read of one.
+const maxDigested = 16 << 20
+
+func digestOf(path string) (digest [sha256.Size]byte) {
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() {
+		return digest
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return digest
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, io.LimitReader(f, maxDigested)); err != nil {
+		return digest
+	}
+	return [sha256.Size]byte(h.Sum(nil))
+}
+
+// differing returns the paths whose digests differ between c and later, or that
+// only one of them has, sorted.
+func (c contents) differing(later contents) []string {
+	var paths []string
+	for path, digest := range later {
+		if before, ok := c[path]; !ok || before != digest {
+			paths = append(paths, path)
+		}
+	}
+	for path := range c {
+		if _, ok := later[path]; !ok {
+			paths = append(paths, path)
+		}
+	}
+	slices.Sort(paths)
+	return paths
+}
+
+// maxLinks is how many symbolic links are followed, as most systems do.
+const maxLinks = 40
+
+// entriesOf returns the folder entries that decide what path leads to: the file
+// itself, and every symbolic link on the way to it. When one of them is
+// replaced, path may lead to other content. So it is with a ConfigMap, where
+// gateway.yaml is a link to ..data/gateway.yaml and ..data is a link that is
+// swapped. path is absolute.
+func entriesOf(path string) []string {
+	var entries []string
+	volume := filepath.VolumeName(path)
+	at := volume + string(filepath.Separator)
+	rest := splitPath(path[len(volume):])
+	for links := 0; len(rest) > 0; {
+		entry := filepath.Join(at, rest[0])
+		rest = rest[1:]
+		info, err := os.Lstat(entry)
+		if err != nil { // not there yet: wait for it to come
+			return append(entries, entry)
+		}
+		if info.Mode()&os.ModeSymlink == 0 {
+			if len(rest) == 0 {
+				entries = append(entries, entry)
+			}
+			at = entry
+			continue
+		}
+		entries = append(entries, entry)
+		target, err := os.Readlink(entry)
+		if links++; err != nil || links > maxLinks {
+			return entries
+		}
+		if filepath.IsAbs(target) {
+			volume = filepath.VolumeName(target)
+			at = volume + string(filepath.Separator)
+			target = target[len(volume):]
+		}
+		rest = append(splitPath(target), rest...)
+	}
+	return entries
+}
+
+// splitPath returns the names in path. "." and ".." stay, because what ".."
+// means depends on the links before it.
+func splitPath(path string) []string {
+	var names []string
+	for len(path) > 0 {
+		i := 0
+		for i < len(path) && !os.IsPathSeparator(path[i]) {
+			i++
+		}
+		if i > 0 {
+			names = append(names, path[:i])
+		}
+		path = path[min(i+1, len(path)):]
+	}
+	return names
+}

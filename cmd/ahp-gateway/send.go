@@ -1,0 +1,278 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ahp-gateway/ahp-gateway/ahp"
+)
+
+const (
+	sendName = "send"
+	// maxMessage is the largest message that is read from a file, in bytes.
+	maxMessage = 16 << 20
+	// maxAnswer is the largest answer that is read, in bytes.
+	maxAnswer = 4 << 20
+)
+
+type sendOptions struct {
+	url, keyEnv, caFile string
+	allowHTTP           bool
+	timeout             time.Duration
+	format              string
+
+	file string
+
+	protocol, tool, kind, input, command, session, eventID, source string
+}
+
+func (p program) sendCommand() *cobra.Command {
+	var o sendOptions
+	cmd := &cobra.Command{
+		Use:   sendName + " --url URL [--file FILE | event flags]",
+		Short: "Post an event and print the decision",
+		Long: `Posts one message to a gateway, or to any policy backend, and prints what it
+decided. The message is a tool.before event made from flags, or a JSON-RPC message
+from a file ("-" is standard input): a hooks/intercept, or a hooks/observe, which
+is accepted without a decision.
+
+The bearer key is read from the environment variable that --key-env names. It is
+never printed, and not sent over plain http to another machine unless --allow-http
+is given.
+
+Exit codes: 0 pass, 2 deny, 3 ask or changed, 1 anything else: an error answer, no
+answer, and also wrong usage.`,
+		Example: `  ahp-gateway send --url http://127.0.0.1:8787 --command 'git push --force'
+  ahp-gateway send --url https://hooks.example.com --key-env AHP_KEY \
+      --protocol-version draft --tool Write --kind file_write --input '{"path":"/etc/passwd"}'
+  ahp-gateway send --url http://127.0.0.1:8787 --file event.json --format json`,
+		Args: cobra.NoArgs,
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.url, "url", "", "where to post; /hooks is added where there is no path (required)")
+	f.StringVar(&o.keyEnv, "key-env", "", "environment variable that holds the bearer key")
+	f.StringVar(&o.caFile, "ca-file", "", "PEM bundle in place of the platform's trust roots")
+	f.BoolVar(&o.allowHTTP, "allow-http", false, "send the key over plain http to another machine")
+	f.DurationVar(&o.timeout, "timeout", 35*time.Second, "for everything")
+	f.StringVar(&o.format, "format", "text", "text or json")
+	f.StringVarP(&o.file, "file", "f", "", `post this JSON-RPC message; "-" is standard input`)
+	events := []string{"protocol-version", "tool", "kind", "input", "command", "session", "event-id", "source"}
+	f.StringVar(&o.protocol, "protocol-version", ahp.V01.String(), "snapshot of the protocol: 0.1 or draft")
+	f.StringVar(&o.tool, "tool", "", `name of the tool (default "Bash")`)
+	f.StringVar(&o.kind, "kind", "", `kind of the tool (default "shell")`)
+	f.StringVar(&o.input, "input", "", "the tool's input, a JSON object (default {})")
+	f.StringVar(&o.command, "command", "", `short for --input '{"command": "…"}'`)
+	f.StringVar(&o.session, "session", "", "session id (default a random one)")
+	f.StringVar(&o.eventID, "event-id", "", "event id (default a random one)")
+	f.StringVar(&o.source, "source", "", `the event's source, a URI (default "urn:ahp-gateway:send")`)
+	cmd.MarkFlagsMutuallyExclusive("input", "command")
+	for _, name := range events {
+		cmd.MarkFlagsMutuallyExclusive("file", name)
+	}
+	cmd.RunE = action(func(ctx context.Context) error { return p.send(ctx, &o) })
+	return cmd
+}
+
+func (p program) send(ctx context.Context, o *sendOptions) error {
+	if o.format != "text" && o.format != "json" {
+		return usage("--format is %.64q; want text or json", o.format)
+	}
+	if o.timeout <= 0 {
+		return usage("--timeout is %v; want a time above zero", o.timeout)
+	}
+	target, err := targetURL(o.url)
+	if err != nil {
+		return err
+	}
+	key, err := bearerKey(o, target)
+	if err != nil {
+		return err
+	}
+	body, err := p.message(o)
+	if err != nil {
+		return err
+	}
+	v := ask(ctx, o, target, key, body)
+	// A backend can put anything into its answer, the key it was sent included.
+	v.redact(key)
+	out := append(v.text(), '\n')
+	if o.format == "json" {
+		out = append(marshal(v), '\n')
+	}
+	if err := write(p.stdout, out); err != nil {
+		return err
+	}
+	if code := v.exitCode(); code != 0 {
+		return &exit{code: code}
+	}
+	return nil
+}
+
+// ask sends the message and returns what became of it.
+func ask(ctx context.Context, o *sendOptions, target *url.URL, key string, body []byte) *verdict {
+	var m ahp.Message
+	if err := ahp.Decode(body, &m); err != nil {
+		return failed("the message is not valid: %s", err.Message)
+	}
+	if m.Method != ahp.MethodIntercept && m.Method != ahp.MethodObserve {
+		return failed("the message's method is %s; want hooks/intercept or hooks/observe", m.Method)
+	}
+	client, err := newClient(o.caFile)
+	if err != nil {
+		return failed("%v", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, o.timeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, target.String(), bytes.NewReader(body))
+	if err != nil {
+		return failed("%v", err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json")
+	req.Header.Set("User-Agent", "ahp-gateway/"+programVersion())
+	if key != "" {
+		req.Header.Set("Authorization", "Bearer "+key)
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		var ue *url.Error
+		if errors.As(err, &ue) {
+			err = ue.Err // the URL is known, and not everything in it is for a log
+		}
+		return failed("no answer: %v", err)
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	if err != nil {
+		return failed("the answer broke off: %v", err)
+	}
+	if len(answer) > maxAnswer {
+		return failed("the answer is larger than %d bytes", maxAnswer)
+	}
+	return judge(&m, resp, answer)
+}
+
+// message returns the message to post.
+func (p program) message(o *sendOptions) ([]byte, error) {
+	switch o.file {
+	case "":
+		v, ok := ahp.ParseVersion(o.protocol)
+		if !ok {
+			return nil, usage("--protocol-version is %.64q; want 0.1 or draft", o.protocol)
+		}
+		e := newEvent(v)
+		if err := e.fill(o); err != nil {
+			return nil, err
+		}
+		return e.message(), nil
+	case "-":
+		return readMessage(p.stdin)
+	default:
+		f, err := os.Open(o.file)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		return readMessage(f)
+	}
+}
+
+func readMessage(r io.Reader) ([]byte, error) {
+	body, err := io.ReadAll(io.LimitReader(r, maxMessage+1))
+	if err != nil {
+		return nil, fmt.Errorf("the message cannot be read: %w", err)
+	}
+	if len(body) > maxMessage {
+		return nil, fmt.Errorf("the message is larger than %d bytes", maxMessage)
+	}
+	return body, nil
+}
+
+// targetURL returns where to post. Its errors never quote a URL that could hold
+// a password.
+func targetURL(raw string) (*url.URL, error) {
+	if raw == "" {
+		return nil, usage("--url is needed")
+	}
+	u, err := url.Parse(raw)
+	switch {
+	case err != nil:
+		return nil, usage("--url is no URL; want http://HOST:PORT or https://HOST")
+	case u.User != nil:
+		return nil, usage("--url holds a user name or password; name the variable of a bearer key with --key-env")
+	case u.Scheme != "http" && u.Scheme != "https", u.Host == "", u.Fragment != "":
+		return nil, usage("--url is %.128q; want http://HOST:PORT or https://HOST", raw)
+	}
+	if u.Path == "" || u.Path == "/" {
+		u.Path = "/hooks"
+	}
+	return u, nil
+}
+
+// bearerKey returns the key to send, or "".
+func bearerKey(o *sendOptions, target *url.URL) (string, error) {
+	if o.keyEnv == "" {
+		return "", nil
+	}
+	key := strings.TrimSpace(os.Getenv(o.keyEnv))
+	switch {
+	case key == "":
+		return "", usage("the environment variable %.128q, which --key-env names, is not set or empty", o.keyEnv)
+	case strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }):
+		return "", usage("the key in %.128q holds characters that a header cannot", o.keyEnv)
+	case target.Scheme == "http" && !o.allowHTTP && !isLoopback(hostPort(target)):
+		return "", usage("the key would travel over plain http to another machine; use https, or --allow-http where the network is trusted")
+	}
+	return key, nil
+}
+
+func hostPort(u *url.URL) string {
+	if u.Port() != "" {
+		return u.Host
+	}
+	return u.Host + ":80"
+}
+
+// newClient returns a client for one request, which follows no redirect: the
+// key is for the URL that was given, and the protocol forbids it.
+func newClient(caFile string) (*http.Client, error) {
+	transport := &http.Transport{
+		Proxy:             http.ProxyFromEnvironment,
+		DisableKeepAlives: true,
+		TLSClientConfig:   &tls.Config{MinVersion: tls.VersionTLS12},
+	}
+	if caFile != "" {
+		pem, err := os.ReadFile(caFile)
+		if err != nil {
+			return nil, fmt.Errorf("--ca-file: %w", err)
+		}
+		roots := x509.NewCertPool()
+		if !roots.AppendCertsFromPEM(pem) {
+			return nil, errors.New("--ca-file holds no PEM certificate")
+		}
+		transport.TLSClientConfig.RootCAs = roots
+	}
+	return &http.Client{
+		Transport:     transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}, nil
+}
+
+// isJSON reports whether a Content-Type is that of a JSON-RPC message.
+func isJSON(contentType string) bool {
+	mediaType, _, err := mime.ParseMediaType(contentType)
+	return err == nil && mediaType == "application/json"
+}

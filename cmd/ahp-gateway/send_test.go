@@ -1,0 +1,317 @@
+package main
+
+import (
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ahp-gateway/ahp-gateway/ahp"
+	"github.com/ahp-gateway/ahp-gateway/internal/fakebackend"
+)
+
+func TestSendDecisions(t *testing.T) {
+	for _, c := range []struct {
+		behaviour, version string
+		code               int
+		want               string
+	}{
+		{"pass", "0.1", 0, "pass\n"},
+		{"pass", "draft", 0, "pass\n"},
+		{"no-effects", "draft", 0, "pass\n"},
+		{"allow", "draft", 0, "pass\n"},
+		{"deny", "0.1", 2, "deny: denied by the fake backend\n"},
+		{"deny-code", "draft", 2, "deny: denied by the fake backend (com.example.denied)\n"},
+		{"ask", "draft", 3, "ask\n"},
+		{`effects:[{"type":"modify","target":"input","operation":"merge","value":{}},{"type":"message","text":"m"}]`, "draft", 3, "changed: modify, message\n"},
+		{`effects:[{"type":"modify"},{"type":"ask","reason":"sure?"}]`, "draft", 3, "ask: sure?\n"},
+		{`effects:[{"type":"ask"},{"type":"deny","reason":"no"},{"type":"allow"}]`, "draft", 2, "deny: no\n"},
+		{`effects:[{"type":"deny","reason":"r\u001b[2J\n\u202eX"}]`, "0.1", 2, "deny: r\uFFFD[2J\uFFFD\uFFFDX\n"},
+		{`effects:[{"Type":"allow","type":"deny","reason":"exact names","Reason":"other"}]`, "0.1", 2, "deny: exact names\n"},
+
+		{"unknown-effect", "draft", 1, "error: the answer has an unknown effect\n"},
+		{"ask", "0.1", 1, "error: the answer has an unknown effect\n"},
+		{"effect-string", "0.1", 1, "error: the answer has an unknown effect\n"},
+		{"deny-empty-reason", "0.1", 1, "error: the answer has a deny without a reason\n"},
+		{"no-effects", "0.1", 1, "error: result.effects is missing\n"},
+		{"rpc-error-32003", "0.1", 1, "error -32003: the fake backend's error\n"},
+		{"rpc-error-32001", "draft", 1, "error -32001: the fake backend's error\n"},
+		{"rpc-error-null-id", "0.1", 1, "error -32700: the fake backend's error\n"},
+		{"error-no-code", "0.1", 1, "error: error has no code and message\n"},
+		{"version-mismatch", "0.1", 1, "error: result.protocolVersion is not the request's\n"},
+		{"id-mismatch", "0.1", 1, "error: the answer's id is not the request's\n"},
+		{"dup-member", "0.1", 1, "error: the answer is no strict JSON\n"},
+		{"array", "0.1", 1, "error: the answer is no JSON-RPC 2.0 response\n"},
+		{"media-type-text", "0.1", 1, "error: the answer is not application/json\n"},
+		{"media-type-missing", "0.1", 1, "error: the answer is not application/json\n"},
+		{"status-401", "0.1", 1, "error: HTTP 401 Unauthorized\n"},
+		{"status-503", "0.1", 1, "error: HTTP 503 Service Unavailable\n"},
+		{"redirect", "0.1", 1, "error: HTTP 307 Temporary Redirect\n"},
+	} {
+		b := fakebackend.Start(t, fakebackend.Behave(c.behaviour))
+		r := call(t, "", "send", "--url", b.URL, "--protocol-version", c.version, "--command", "git status")
+		if r.code != c.code || r.stdout != c.want || r.stderr != "" {
+			t.Errorf("send to a backend with %s = %d, %q, %q; want %d, %q", c.behaviour, r.code, r.stdout, r.stderr, c.code, c.want)
+		}
+		if n := b.Count(); n != 1 {
+			t.Errorf("send to a backend with %s made %d requests; want 1", c.behaviour, n)
+		}
+	}
+}
+
+func TestSendWithoutAnAnswer(t *testing.T) {
+	for behaviour, want := range map[string]string{
+		"refuse": "error: no answer: ",
+		"hang":   "error: no answer: context deadline exceeded",
+	} {
+		b := fakebackend.Start(t, fakebackend.Behave(behaviour))
+		r := call(t, "", "send", "--url", b.URL, "--command", "x", "--timeout", "200ms")
+		if r.code != 1 || !strings.HasPrefix(r.stdout, want) {
+			t.Errorf("send to a backend that does %s = %d, %q; want 1, %q", behaviour, r.code, r.stdout, want)
+		}
+	}
+	big := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(make([]byte, maxAnswer+1))
+	}))
+	defer big.Close()
+	if r := call(t, "", "send", "--url", big.URL); r.code != 1 || !strings.Contains(r.stdout, "the answer is larger than") {
+		t.Errorf("send with an endless answer = %d, %q; want 1 and why", r.code, r.stdout)
+	}
+}
+
+func TestSendJSON(t *testing.T) {
+	for behaviour, want := range map[string]verdict{
+		"pass":            {Decision: "pass"},
+		"deny-code":       {Decision: "deny", Reason: "denied by the fake backend", Code: "com.example.denied", Effects: []string{"deny"}},
+		"rpc-error-32004": {Decision: "error", ErrorCode: -32004, Message: "the fake backend's error"},
+		"status-403":      {Decision: "error", Status: 403},
+		"bad-json":        {Decision: "error", Message: "the answer is no strict JSON"},
+	} {
+		b := fakebackend.Start(t, fakebackend.Behave(behaviour))
+		r := call(t, "", "send", "--url", b.URL, "--command", "x", "--format", "json")
+		var got verdict
+		if err := json.Unmarshal([]byte(r.stdout), &got); err != nil {
+			t.Errorf("send to a backend with %s prints %q; want JSON", behaviour, r.stdout)
+		}
+		if fmt.Sprint(got) != fmt.Sprint(want) || r.code != want.exitCode() {
+			t.Errorf("send to a backend with %s = %d, %+v; want %d, %+v", behaviour, r.code, got, want.exitCode(), want)
+		}
+	}
+}
+
+// What send makes of flags is a valid event, with what the flags say in it.
+func TestSendEvent(t *testing.T) {
+	b := fakebackend.Start(t)
+	for _, c := range []struct {
+		args  string
+		tool  string
+		input string
+	}{
+		{"--command <b>&\"\u00e9\\ --protocol-version 0.1", "Bash", `{"command":"<b>&\"é\\"}`},
+		{"--protocol-version draft", "Bash", `{}`},
+		{`--input {"path":"/x","n":1.0e2} --tool Write --kind file_write --session s-1 --event-id e-1 --source urn:x:y`, "Write", `{"path":"/x","n":1.0e2}`},
+		{`--input {"path":"/x"} --tool Write --kind file_write --protocol-version draft --session s-1 --event-id e-1 --source urn:x:y`, "Write", `{"path":"/x"}`},
+	} {
+		before := b.Count()
+		if r := call(t, "", append([]string{"send", "--url", b.URL}, strings.Fields(c.args)...)...); r.code != 0 {
+			t.Errorf("send %s = %d, %s%s; want 0", c.args, r.code, r.stdout, r.stderr)
+			continue
+		}
+		req := b.Requests()[before]
+		var m ahp.Message
+		if err := ahp.Decode(req.Body, &m); err != nil {
+			t.Errorf("send %s posts %s; want a valid message, not %v", c.args, req.Body, err)
+			continue
+		}
+		if string(m.Event.ToolName) != c.tool || string(m.Event.Input) != c.input || !m.Capabilities.DenyOnly || len(m.Event.CallID) == 0 {
+			t.Errorf("send %s posts %s; want tool %s, input %s and deny as the only effect", c.args, req.Body, c.tool, c.input)
+		}
+		if strings.Contains(c.args, "--event-id") && (string(m.Event.ID) != "e-1" || string(m.Event.SessionID) != "s-1" || string(m.Event.Source) != "urn:x:y") {
+			t.Errorf("send %s posts %s; want the ids of the flags", c.args, req.Body)
+		}
+		if req.Path != "/hooks" || req.Header.Get("Content-Type") != "application/json" || req.Header.Get("Authorization") != "" {
+			t.Errorf("send %s posts to %s with %v; want /hooks, JSON and no credential", c.args, req.Path, req.Header)
+		}
+	}
+	ids := make(map[string]bool)
+	for _, req := range b.Requests() {
+		ids[req.EventID] = true
+	}
+	if len(ids) != 3 {
+		t.Errorf("four events have the ids %v; want a new one for each that was given none", ids)
+	}
+}
+
+func TestSendFile(t *testing.T) {
+	b := fakebackend.Start(t, fakebackend.Behave("deny"))
+	intercept := "\n" + string(newEvent(ahp.Draft).message()) + " \n"
+	observe := `{"jsonrpc":"2.0","method":"hooks/observe","params":{"protocolVersion":"0.1","event":{"id":"e","source":"urn:x:y","type":"session.start","time":"2026-01-02T03:04:05Z","session":{"id":"s"}}}}`
+	dir := folder(t, "intercept.json", intercept, "observe.json", observe,
+		"capabilities.json", `{"jsonrpc":"2.0","id":1,"method":"hooks/capabilities","params":{"protocolVersion":"draft"}}`,
+		"broken.json", `{"jsonrpc":`)
+	for _, c := range []struct {
+		file, stdin string
+		code        int
+		stdout      string
+		posted      string
+	}{
+		{"intercept.json", "", 2, "deny: denied by the fake backend\n", intercept},
+		{"-", intercept, 2, "deny: denied by the fake backend\n", intercept},
+		{"observe.json", "", 0, "accepted\n", observe},
+		{"capabilities.json", "", 1, "error: the message's method is hooks/capabilities; want hooks/intercept or hooks/observe\n", ""},
+		{"broken.json", "", 1, "error: the message is not valid: Parse error\n", ""},
+		{"-", strings.Repeat(" ", maxMessage+1), 1, "", ""},
+		{"absent.json", "", 1, "", ""},
+	} {
+		path := c.file
+		if path != "-" {
+			path = filepath.Join(dir, path)
+		}
+		before := b.Count()
+		r := call(t, c.stdin, "send", "--url", b.URL, "--file", path)
+		if r.code != c.code || r.stdout != c.stdout || (r.stdout == "") != (r.stderr != "") {
+			t.Errorf("send --file %s = %d, %q, %q; want %d, %q", c.file, r.code, r.stdout, r.stderr, c.code, c.stdout)
+		}
+		posted := ""
+		for _, req := range b.Requests()[before:] {
+			posted += string(req.Body)
+		}
+		if posted != c.posted {
+			t.Errorf("send --file %s posts %q; want %q, byte for byte", c.file, posted, c.posted)
+		}
+	}
+	refusing := fakebackend.Start(t, fakebackend.Behave("observe-200"))
+	if r := call(t, observe, "send", "--url", refusing.URL, "--file", "-"); r.code != 1 || r.stdout != "error: HTTP 200 OK\n" {
+		t.Errorf("send of an observation that is answered with 200 = %d, %q; want 1 and the status", r.code, r.stdout)
+	}
+}
+
+func TestSendUsage(t *testing.T) {
+	b := fakebackend.Start(t)
+	t.Setenv("SEND_KEY", canaryKey)
+	t.Setenv("SEND_EMPTY", " ")
+	t.Setenv("SEND_BROKEN", "canary\nkey")
+	for _, c := range []struct{ args, want string }{
+		{"", "--url is needed"},
+		{"--url :", "--url is no URL"},
+		{"--url localhost:1", `--url is "localhost:1"`},
+		{"--url ftp://127.0.0.1/", `--url is "ftp://127.0.0.1/"`},
+		{"--url http:///hooks", `--url is "http:///hooks"`},
+		{"--url http://u:" + canaryKey + "@127.0.0.1/", "user name or password"},
+		{"--url http://u:" + canaryKey + "@[/", "--url is no URL"},
+		{"--url " + b.URL + " --format xml", `--format is "xml"`},
+		{"--url " + b.URL + " --timeout 0s", "--timeout is 0s"},
+		{"--url " + b.URL + " --protocol-version 9", `--protocol-version is "9"`},
+		{"--url " + b.URL + " --input {", "--input is no JSON"},
+		{"--url " + b.URL + " --input {} --command x", "input command"},
+		{"--url " + b.URL + " --file x --command x", "file command"},
+		{"--url " + b.URL + " --key-env SEND_NOTHING", `"SEND_NOTHING", which --key-env names, is not set`},
+		{"--url " + b.URL + " --key-env SEND_EMPTY", "is not set or empty"},
+		{"--url " + b.URL + " --key-env SEND_BROKEN", "characters that a header cannot"},
+		{"--url http://192.0.2.1 --key-env SEND_KEY", "plain http to another machine"},
+		{"--url http://localhost.example.com --key-env SEND_KEY", "plain http to another machine"},
+	} {
+		r := call(t, "", append([]string{"send"}, strings.Fields(c.args)...)...)
+		if r.code != 1 || r.stdout != "" || !strings.Contains(r.stderr, c.want) || !strings.Contains(r.stderr, "Run 'ahp-gateway send --help'") {
+			t.Errorf("send %s = %d, %q, %q; want 1 and %q", c.args, r.code, r.stdout, r.stderr, c.want)
+		}
+	}
+	for _, c := range []struct{ args, want string }{
+		{`--input []`, "params.event.tool.input is no object"},
+		{`--kind nonsense`, "params.event.tool.kind is none of the snapshot's kinds"},
+		{`--source nonsense`, "params.event.source is no absolute URI"},
+		{`--ca-file /nowhere.pem`, "--ca-file: open /nowhere.pem"},
+		{`--ca-file send_test.go`, "--ca-file holds no PEM certificate"},
+	} {
+		r := call(t, "", append([]string{"send", "--url", b.URL}, strings.Fields(c.args)...)...)
+		if r.code != 1 || !strings.Contains(r.stdout, c.want) {
+			t.Errorf("send %s = %d, %q, %q; want 1 and %q", c.args, r.code, r.stdout, r.stderr, c.want)
+		}
+	}
+	if n := b.Count(); n != 0 {
+		t.Errorf("the backend got %d requests; want none", n)
+	}
+}
+
+// The key goes where it is meant to and nowhere else, whatever the other side
+// does with it.
+func TestSendKey(t *testing.T) {
+	t.Setenv("SEND_KEY", canaryKey+"\n")
+	for _, behaviour := range []string{
+		"pass",
+		"deny:no entry for " + canaryKey,
+		`effects:[{"type":"deny","reason":"x","code":"com.example.` + canaryKey + `"}]`,
+		`error:{"code":-32603,"message":"Bearer ` + canaryKey + `"}`,
+		"redirect",
+	} {
+		for _, format := range []string{"text", "json"} {
+			b := fakebackend.Start(t, fakebackend.Behave(behaviour))
+			call(t, "", "send", "--url", b.URL, "--key-env", "SEND_KEY", "--format", format)
+			reqs := b.Requests()
+			if len(reqs) != 1 || reqs[0].Header.Get("Authorization") != "Bearer "+canaryKey {
+				t.Errorf("%s: backend got %d requests, the first with %q; want one with the key", behaviour, len(reqs), reqs[0].Header.Get("Authorization"))
+			}
+		}
+	}
+	echo := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Error(w, r.Header.Get("Authorization"), http.StatusUnauthorized)
+	}))
+	defer echo.Close()
+	if r := call(t, "", "send", "--url", echo.URL, "--key-env", "SEND_KEY"); r.stdout != "error: HTTP 401 Unauthorized: Bearer [key]\n" {
+		t.Errorf("send to a server that echoes the key prints %q; want it replaced", r.stdout)
+	}
+}
+
+func TestSendTLS(t *testing.T) {
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		var m ahp.Message
+		_ = ahp.Decode(body, &m)
+		w.Header().Set("Content-Type", "application/json; charset=utf-8")
+		_, _ = w.Write(ahp.AppendResult(nil, m.ID, m.Version))
+	}))
+	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	server.StartTLS()
+	defer server.Close()
+	dir := folder(t, "ca.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})))
+	if r := call(t, "", "send", "--url", server.URL, "--ca-file", filepath.Join(dir, "ca.pem")); r.code != 0 || r.stdout != "pass\n" {
+		t.Errorf("send with the server's root = %d, %q; want a pass", r.code, r.stdout)
+	}
+	if r := call(t, "", "send", "--url", server.URL); r.code != 1 || !strings.Contains(r.stdout, "certificate") {
+		t.Errorf("send without the server's root = %d, %q; want a refusal", r.code, r.stdout)
+	}
+}
+
+// Whatever a server answers, there is a verdict, and it fits on a line.
+func FuzzJudge(f *testing.F) {
+	event := newEvent(ahp.Draft)
+	event.id = "e"
+	body := event.message()
+	for _, answer := range []string{
+		``, `{}`, `[]`, `{"jsonrpc":"2.0","id":"e","result":{"protocolVersion":"draft","effects":[{"type":"deny","reason":"r\u0000"}]}}`,
+		`{"jsonrpc":"2.0","id":"e","error":{"code":-32003,"message":"m"}}`, `{"jsonrpc":"2.0","id":null,"error":{"code":99999999999999999999,"message":"m"}}`,
+		` {"jsonrpc":"2.0","id":"e","result":{"protocolVersion":"draft","effects":[1,null,{},{"type":"ask"}]}}`,
+	} {
+		f.Add([]byte(answer))
+	}
+	f.Fuzz(func(t *testing.T, answer []byte) {
+		var m ahp.Message
+		if err := ahp.Decode(body, &m); err != nil {
+			t.Fatal(err)
+		}
+		v := judge(&m, &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}}}, answer)
+		if text := string(v.text()); text == "" || strings.ContainsAny(text, "\n\r\x1b\x00") || len(text) > 2*maxPrinted {
+			t.Errorf("verdict on %q = %q; want one printable line", answer, text)
+		}
+		if deny := v.exitCode() == exitDeny; deny != (v.Decision == "deny") || deny && v.Reason == "" {
+			t.Errorf("verdict on %q = %+v; want exit code 2 for a deny with a reason alone", answer, v)
+		}
+	})
+}

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ahp-gateway/ahp-gateway/config"
+)
+
+type serveOptions struct {
+	config, logLevel, logFormat string
+}
+
+func (p program) serveCommand() *cobra.Command {
+	var o serveOptions
+	cmd := &cobra.Command{
+		Use:   "serve --config FILE",
+		Short: "Serve a gateway file",
+		Long: `Serves the gateway file until SIGTERM or SIGINT. Once events are accepted it
+prints one line on standard output, "listening on http://HOST:PORT"; the log goes
+to standard error.
+
+SIGHUP reads the file and everything that it names again, and so does a change of
+the content of any of them. Requests under way finish with the configuration they
+began with. A file with a mistake changes nothing: every mistake is logged, and
+the running configuration stays. Settings that take a restart are logged.
+
+SIGTERM and SIGINT drain: readiness fails, what was accepted is answered within
+limits.drainTimeout, queues and telemetry are flushed. A second one ends at once.
+
+Exit codes: 0 an orderly end, 1 a configuration or runtime error or an end at
+once, 2 wrong usage.`,
+		Example: `  ahp-gateway serve --config gateway.yaml
+  ahp-gateway serve --config gateway.yaml --log-level debug --log-format json`,
+		Args: cobra.NoArgs,
+		RunE: action(func(ctx context.Context) error { return p.serve(ctx, o) }),
+	}
+	f := cmd.Flags()
+	f.StringVarP(&o.config, "config", "c", "", "gateway file (required)")
+	f.StringVar(&o.logLevel, "log-level", "", "debug, info, warn or error, over log.level of the file")
+	f.StringVar(&o.logFormat, "log-format", "", "text or json, over log.format of the file")
+	return cmd
+}
+
+func (p program) serve(ctx context.Context, o serveOptions) error {
+	// First of all, because until then a signal has its default effect: SIGHUP
+	// would end the process that it is meant to reload.
+	hangup := make(chan os.Signal, 1)
+	p.notify(hangup, syscall.SIGHUP)
+	stop := make(chan os.Signal, 2)
+	p.notify(stop, syscall.SIGTERM, os.Interrupt)
+	// A log collector that has gone must not take the gateway with it.
+	signal.Ignore(syscall.SIGPIPE)
+
+	switch {
+	case o.config == "":
+		return usage("--config is needed")
+	case !slices.Contains([]string{"", "debug", "info", "warn", "error"}, o.logLevel):
+		return usage("--log-level is %.64q; want debug, info, warn or error", o.logLevel)
+	case !slices.Contains([]string{"", "text", "json"}, o.logFormat):
+		return usage("--log-format is %.64q; want text or json", o.logFormat)
+	}
+	s := &server{path: o.config}
+	f, warnings, err := s.load()
+	if err != nil {
+		p.report(warnings, err)
+		return &exit{exitFailure, fmt.Errorf("%s cannot be served", o.config)}
+	}
+	log := newLogger(p.stderr, config.Log{Level: cmp.Or(o.logLevel, f.Log.Level), Format: cmp.Or(o.logFormat, f.Log.Format)})
+	logWarnings(log, warnings)
+	if s.service, err = p.start(ctx, f, log); err != nil {
+		return err
+	}
+	if err := p.announce(s.service); err != nil {
+		s.log.Error("standard output", "error", err)
+	}
+	return s.loop(ctx, hangup, stop)
+}
+
+// server is a service that follows its gateway file. One goroutine uses it.
+type server struct {
+	*service
+	path  string // of the gateway file, as it was given
+	files []string
+	known contents
+}
+
+// load reads the gateway file, and what its files held just before, so that a
+// change that comes while they are read is noticed later.
+func (s *server) load() (f *config.File, warnings []config.Mistake, err error) {
+	if s.files == nil {
+		path := s.path
+		if abs, err := filepath.Abs(path); err == nil {
+			path = abs
+		}
+		s.files = []string{path}
+	}
+	// Which files there are is known only afterwards. If they keep changing,
+	// what was known of the last ones does not match, and they are read again.
+	for range 3 {
+		s.known = contentsOf(s.files)
+		f, warnings, err = config.Load(s.path, nil)
+		if err != nil {
+			return nil, warnings, err
+		}
+		files := configFiles(f)
+		if slices.Equal(files, s.files) {
+			break
+		}
+		s.files = files
+	}
+	return f, warnings, nil
+}
+
+// loop follows signals and file changes until it is time to end.
+func (s *server) loop(ctx context.Context, hangup, stop <-chan os.Signal) error {
+	w := newWatcher(s.log, pollEvery)
+	defer w.close()
+	w.watch(s.files, s.known)
+	for {
+		select {
+		case <-ctx.Done():
+			return s.end(ctx.Err().Error(), stop)
+		case sig := <-stop:
+			return s.end(sig.String(), stop)
+		case err := <-s.Failed():
+			return errors.Join(err, s.end("the public listener stopped", stop))
+		case sig := <-hangup:
+			s.reload(sig.String(), nil)
+			w.watch(s.files, s.known)
+		case e := <-w.events:
+			w.note(e)
+		case err := <-w.errors:
+			w.trouble(err)
+		case <-w.due:
+			if changed := w.stale(); len(changed) > 0 {
+				s.reload("a file has changed", changed)
+				w.watch(s.files, s.known)
+			}
+		}
+	}
+}
+
+// reload serves what the gateway file says now, or goes on with what it said.
+func (s *server) reload(cause string, changed []string) {
+	log := s.log.With("cause", cause)
+	if len(changed) > 0 {
+		log = log.With("changed", changed)
+	}
+	f, warnings, err := s.load()
+	logWarnings(log, warnings)
+	if err != nil {
+		s.Rejected()
+		for _, m := range config.AsMistakes(err) {
+			log.Error("configuration mistake", "mistake", m.String())
+		}
+		log.Error("configuration refused, the running one stays in use", "mistakes", len(config.AsMistakes(err)))
+		return
+	}
+	restart, err := s.Reload(f)
+	if err != nil {
+		log.Error("configuration refused, the running one stays in use", "error", err)
+		return
+	}
+	s.drain = f.Limits.DrainTimeout
+	log.Info("configuration reloaded")
+	rotated := f.TLS.CertFile != "" && (slices.Contains(changed, f.TLS.CertFile) || slices.Contains(changed, f.TLS.KeyFile))
+	if rotated && !slices.Contains(restart, "tls") {
+		restart = append(restart, "tls")
+	}
+	for _, setting := range restart {
+		log.Warn("a changed setting takes a restart", "setting", setting)
+	}
+}
+
+func logWarnings(log *slog.Logger, warnings []config.Mistake) {
+	for _, w := range warnings {
+		log.Warn("configuration warning", "warning", w.String())
+	}
+}

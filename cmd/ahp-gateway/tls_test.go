@@ -1,0 +1,86 @@
+package main
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/ahp-gateway/ahp-gateway/internal/fakebackend"
+)
+
+// certificate returns a new certificate of 127.0.0.1 that is its own root, and
+// its key, in PEM.
+func certificate(t testing.TB) (cert, key string) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	encoded, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})),
+		string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded}))
+}
+
+// With tenants and TLS, as on a network: send with the key passes, without it
+// or with another it does not.
+func TestServeTLSAndTenants(t *testing.T) {
+	t.Setenv("TEST_KEY", canaryKey)
+	t.Setenv("OTHER_KEY", canaryToken)
+	backend := fakebackend.Start(t)
+	cert, key := certificate(t)
+	dir := folder(t, "tls.crt", cert, "tls.key", key, "gateway.yaml", `
+listen: 127.0.0.1:0
+admin: 127.0.0.1:0
+tls: {certFile: tls.crt, keyFile: tls.key}
+tenants:
+  - id: acme
+    keys: [{env: TEST_KEY}]
+    registration: `+onePolicy(backend.URL)+"\n")
+	p := launch(t, "serve", "--config", filepath.Join(dir, "gateway.yaml"))
+	url := p.stdout.await(t, `(?m)^listening on (https://127\.0\.0\.1:\d+)$`, 1)[1]
+	for _, c := range []struct {
+		path, keyEnv string
+		code         int
+		want         string
+	}{
+		{"", "TEST_KEY", 0, "pass\n"},
+		{"/t/acme/hooks", "TEST_KEY", 0, "pass\n"},
+		{"/t/other/hooks", "TEST_KEY", 1, "error: HTTP 403 Forbidden: the credential is not for this tenant\n"},
+		{"", "OTHER_KEY", 1, "error: HTTP 401 Unauthorized: a valid bearer credential is required\n"},
+		{"", "", 1, "error: HTTP 401 Unauthorized: a valid bearer credential is required\n"},
+	} {
+		args := []string{"send", "--url", url + c.path, "--ca-file", filepath.Join(dir, "tls.crt")}
+		if c.keyEnv != "" {
+			args = append(args, "--key-env", c.keyEnv)
+		}
+		if r := call(t, "", args...); r.code != c.code || r.stdout != c.want {
+			t.Errorf("send to %s with the key of %s = %d, %q, %q; want %d, %q", c.path, c.keyEnv, r.code, r.stdout, r.stderr, c.code, c.want)
+		}
+	}
+
+	// A new pair is noticed, and that it is not yet in use is said.
+	cert, key = certificate(t)
+	put(t, filepath.Join(dir, "tls.crt"), cert)
+	put(t, filepath.Join(dir, "tls.key"), key)
+	p.stderr.await(t, `takes a restart" .*setting=tls`, 1)
+	p.quit()
+}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ahp-gateway/ahp-gateway/config"
+)
+
+type validateOptions struct {
+	config, registration, format string
+}
+
+func (p program) validateCommand() *cobra.Command {
+	var o validateOptions
+	cmd := &cobra.Command{
+		Use:   "validate (--config FILE | --registration FILE)",
+		Short: "Check a gateway file or a registration document",
+		Long: `Checks a gateway file with everything that it names, or one portable registration
+document, and reports every mistake at once on standard error:
+
+  file:line:col: path: what is wrong: what to write instead
+
+Warnings are marked so and are no mistakes. For a good file it prints, for each
+tenant, snapshot and event, how long its chain of backends takes at worst, which
+limits.budget caps, and the timeoutMs that a harness must set for the gateway:
+the worst case and 250 ms for the gateway and the way there. A harness with less
+can give up before the gateway has answered.
+
+--format json prints one document on standard output instead.
+
+Exit codes: 0 good, 1 bad, 2 wrong usage.`,
+		Example: `  ahp-gateway validate --config gateway.yaml
+  ahp-gateway validate --registration hooks.json --format json`,
+		Args: cobra.NoArgs,
+		RunE: action(func(context.Context) error { return p.validate(o) }),
+	}
+	f := cmd.Flags()
+	f.StringVarP(&o.config, "config", "c", "", "gateway file to check")
+	f.StringVarP(&o.registration, "registration", "r", "", "registration document to check")
+	f.StringVar(&o.format, "format", "text", "text or json")
+	return cmd
+}
+
+// validation is the JSON document of validate. Its lists are never null.
+type validation struct {
+	Valid    bool             `json:"valid"`
+	Mistakes []config.Mistake `json:"mistakes"`
+	Warnings []config.Mistake `json:"warnings"`
+	Chains   []chain          `json:"chains"`
+}
+
+func (p program) validate(o validateOptions) error {
+	if (o.config == "") == (o.registration == "") {
+		return usage("exactly one of --config and --registration is needed")
+	}
+	if o.format != "text" && o.format != "json" {
+		return usage("--format is %.64q; want text or json", o.format)
+	}
+	file := o.config + o.registration
+	v := validation{Mistakes: []config.Mistake{}, Warnings: []config.Mistake{}, Chains: []chain{}}
+	chains, warnings, err := checkChains(o)
+	if err == nil {
+		v.Valid = true
+	} else if v.Mistakes = config.AsMistakes(err); len(v.Mistakes) == 0 {
+		v.Mistakes = []config.Mistake{{File: file, What: err.Error(), Instead: "correct the document"}}
+	}
+	v.Warnings = append(v.Warnings, warnings...)
+	v.Chains = append(v.Chains, chains...)
+
+	if o.format == "json" {
+		if err := p.writeJSON(v); err != nil {
+			return err
+		}
+	} else {
+		p.report(v.Warnings, nil)
+		if !v.Valid {
+			p.report(nil, config.Mistakes(v.Mistakes))
+		} else if err := write(p.stdout, validText(file, v.Chains)); err != nil {
+			return err
+		}
+	}
+	if !v.Valid {
+		return &exit{code: exitFailure}
+	}
+	return nil
+}
+
+// checkChains reads the document that o names and times its chains.
+func checkChains(o validateOptions) (chains []chain, warnings []config.Mistake, err error) {
+	if o.registration != "" {
+		reg, warnings, err := config.LoadRegistration(o.registration)
+		if err != nil {
+			return nil, warnings, err
+		}
+		chains, err := chainsOf("", 0, reg)
+		return chains, warnings, err
+	}
+	f, warnings, err := config.Load(o.config, nil)
+	if err != nil {
+		return nil, warnings, err
+	}
+	for i := range f.Tenants {
+		t := &f.Tenants[i]
+		for _, reg := range t.Registrations {
+			more, err := chainsOf(t.ID, f.Limits.Budget, reg)
+			if err != nil {
+				return nil, warnings, err
+			}
+			chains = append(chains, more...)
+		}
+	}
+	return chains, warnings, nil
+}
+
+func validText(file string, chains []chain) []byte {
+	var out bytes.Buffer
+	fmt.Fprintf(&out, "%s is valid\n", file)
+	for _, c := range chains {
+		out.WriteString(c.String())
+		out.WriteByte('\n')
+	}
+	if len(chains) == 0 {
+		out.WriteString("no event is intercepted\n")
+	}
+	return out.Bytes()
+}

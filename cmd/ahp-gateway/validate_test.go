@@ -1,0 +1,150 @@
+package main
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// documents for validate, in one folder.
+func documents(t testing.TB) string {
+	return folder(t,
+		"good.yaml", `
+limits: {budget: 10s}
+registration:
+  - protocolVersion: "0.1"
+    hooks:
+      - {id: com.example.one, transport: {type: http, url: "http://127.0.0.1:9000/"}, subscriptions: [{events: [tool.before], mode: intercept, timeoutMs: 2000, failurePolicy: fail-closed}]}
+      - {id: com.example.two, transport: {type: http, url: "http://127.0.0.1:9001/"}, subscriptions: [{events: [tool.before], mode: intercept, timeoutMs: 750, failurePolicy: fail-open}, {events: [tool.after], mode: observe}]}
+  - draft.yaml
+backends: {com.example.shadowed: {shadow: "*"}}
+`,
+		"draft.yaml", `
+protocolVersion: draft
+hooks:
+  - {id: com.example.one, transport: {type: http, url: "http://127.0.0.1:9000/"}, subscriptions: [{events: [tool.before, turn.start], mode: intercept, timeoutMs: 9000, failurePolicy: fail-closed, content: {default: metadata}}]}
+  - {id: com.example.shadowed, transport: {type: http, url: "http://127.0.0.1:9001/"}, subscriptions: [{events: [tool.before], mode: intercept, timeoutMs: 5000, failurePolicy: fail-closed, content: {default: metadata}}]}
+  - {id: com.example.two, transport: {type: http, url: "http://127.0.0.1:9002/"}, subscriptions: [{events: [tool.before], mode: intercept, timeoutMs: 5000, failurePolicy: fail-closed, content: {default: metadata}}]}
+`,
+		"observer.yaml", `
+protocolVersion: "0.1"
+hooks:
+  - {id: com.example.o, x: 1, transport: {type: http, url: "http://127.0.0.1:9000/"}, subscriptions: [{events: [tool.after], mode: observe}]}
+`,
+		"bad.yaml", "registration:\n  protocolVersion: \"0.1\"\n  hooks:\n    - id: policy\n      x: 1\n      transport: {type: http, url: \"http://example.com/\"}\n      subscriptions: []\nlimitz: 1\n",
+		"broken.yaml", "{",
+	)
+}
+
+func TestValidateText(t *testing.T) {
+	dir := documents(t)
+	for _, c := range []struct {
+		flag, file     string
+		code           int
+		stdout, stderr []string
+	}{
+		{"--config", "good.yaml", 0, []string{
+			"good.yaml is valid\n",
+			"tenant default: 0.1 tool.before: 2 calls in turn, 2750 ms at worst: set timeoutMs to at least 3000 in the harness\n",
+			"tenant default: draft tool.before: 2 calls in turn, 10000 ms at worst (capped by limits.budget): set timeoutMs to at least 10250 in the harness\n",
+			"tenant default: draft turn.start: not decided by this release: a harness that asks gets error -32002\n",
+		}, nil},
+		{"--registration", "draft.yaml", 0, []string{
+			"draft.yaml is valid\n",
+			"draft tool.before: 3 calls in turn, 19000 ms at worst: set timeoutMs to at least 19250 in the harness\n",
+		}, nil},
+		{"--registration", "observer.yaml", 0, []string{"no event is intercepted\n"}, []string{"observer.yaml:4:25: warning: hooks[0].x: "}},
+		{"--config", "bad.yaml", 1, nil, []string{
+			"bad.yaml:4:11: registration.hooks[0].id: ",
+			"bad.yaml:5:7: warning: registration.hooks[0].x: ",
+			"bad.yaml:7:22: registration.hooks[0].subscriptions: is an empty list",
+			"bad.yaml:8:1: limitz: unknown key",
+		}},
+		{"--registration", "broken.yaml", 1, nil, []string{"broken.yaml:1:"}},
+		{"--registration", "absent.yaml", 1, nil, []string{"absent.yaml: cannot be read"}},
+		{"--config", "", 1, nil, []string{"not a regular file"}},
+	} {
+		r := call(t, "", "validate", c.flag, filepath.Join(dir, c.file))
+		if r.code != c.code || (len(c.stdout) == 0) != (r.stdout == "") || (len(c.stderr) == 0) != (r.stderr == "") {
+			t.Errorf("validate %s %s = %d, stdout %q, stderr %q; want %d, %q, %q", c.flag, c.file, r.code, r.stdout, r.stderr, c.code, c.stdout, c.stderr)
+		}
+		for _, want := range c.stdout {
+			if !strings.Contains(r.stdout, want) {
+				t.Errorf("validate %s %s prints\n%swant\n%s", c.flag, c.file, r.stdout, want)
+			}
+		}
+		for _, want := range c.stderr {
+			if !strings.Contains(r.stderr, want) {
+				t.Errorf("validate %s %s says\n%swant\n%s", c.flag, c.file, r.stderr, want)
+			}
+		}
+	}
+}
+
+func TestValidateJSON(t *testing.T) {
+	dir := documents(t)
+	for _, c := range []struct {
+		flag, file                 string
+		code                       int
+		valid                      bool
+		mistakes, warnings, chains int
+	}{
+		{"--config", "good.yaml", 0, true, 0, 0, 3},
+		{"--registration", "observer.yaml", 0, true, 0, 1, 0},
+		{"--config", "bad.yaml", 1, false, 4, 1, 0},
+		{"--registration", "absent.yaml", 1, false, 1, 0, 0},
+	} {
+		r := call(t, "", "validate", c.flag, filepath.Join(dir, c.file), "--format", "json")
+		var v struct {
+			Valid                      *bool
+			Mistakes, Warnings, Chains *[]map[string]any
+		}
+		dec := json.NewDecoder(strings.NewReader(r.stdout))
+		dec.DisallowUnknownFields()
+		if err := dec.Decode(&v); err != nil || v.Valid == nil || v.Mistakes == nil || v.Warnings == nil || v.Chains == nil {
+			t.Errorf("validate %s = %v: %s; want one document with all four members", c.file, err, r.stdout)
+			continue
+		}
+		got := []any{r.code, *v.Valid, len(*v.Mistakes), len(*v.Warnings), len(*v.Chains), r.stderr}
+		if want := []any{c.code, c.valid, c.mistakes, c.warnings, c.chains, ""}; !reflect.DeepEqual(got, want) {
+			t.Errorf("validate %s: code, valid, mistakes, warnings, chains, stderr = %v; want %v\n%s", c.file, got, want, r.stdout)
+		}
+	}
+	r := call(t, "", "validate", "--config", filepath.Join(dir, "good.yaml"), "--format", "json")
+	var v validation
+	if err := json.Unmarshal([]byte(r.stdout), &v); err != nil {
+		t.Fatal(err)
+	}
+	want := chain{Tenant: "default", ProtocolVersion: "draft", Event: "tool.before", Decided: true, Backends: 2,
+		WorstCaseMs: 10000, TimeoutMs: 10250, CappedByBudget: true}
+	if v.Chains[1] != want {
+		t.Errorf("second chain = %+v; want %+v", v.Chains[1], want)
+	}
+}
+
+// What a person put in the wrong place by mistake is not shown either.
+func TestValidateShowsNoSecrets(t *testing.T) {
+	dir := folder(t, "gateway.yaml", `
+tenants:
+  - id: acme
+    keys: [{sha256: `+canaryKey+`}, {env: `+canaryKey+`}]
+    registration:
+      protocolVersion: "0.1"
+      hooks:
+        - id: com.example.policy
+          transport:
+            type: http
+            url: https://user:`+canaryToken+`@policy.example.com/
+            headers: {Authorization: Bearer `+canaryHeader+`, X-Api-Key: `+canaryHeader+`}
+          authentication: {type: bearer, token: `+canaryToken+`, tokenEnv: `+canaryToken+`}
+          subscriptions: [{events: [tool.before], mode: intercept, timeoutMs: 700, failurePolicy: fail-closed}]
+`)
+	for _, args := range [][]string{{"validate"}, {"validate", "--format", "json"}, {"config", "print"}, {"serve"}} {
+		r := call(t, "", append(args, "--config", filepath.Join(dir, "gateway.yaml"))...) // which looks for the secrets
+		if r.code != 1 || r.stdout+r.stderr == "" {
+			t.Errorf("%q = %d, %q, %q; want 1 and the mistakes", args, r.code, r.stdout, r.stderr)
+		}
+	}
+}
