@@ -194,14 +194,12 @@ func (x *exchange) begin() []byte { return append(x.answer[:0], byte(x.verdict))
 // interceptors that were not called any more, once per event. In 0.1 what can
 // be intercepted cannot be observed.
 func (x *exchange) settle(doc *document, uncalled []*hop) {
-	observers := doc.observe[x.msg.Event.Type]
-	if x.msg.Version != ahp.Draft || len(observers)+len(uncalled) == 0 {
+	// The event is marked even if nobody is told: should the harness observe it
+	// later, those that were asked have had their copy.
+	if x.msg.Version != ahp.Draft || !x.party.observed.Add(dedupe.KeyOf(x.msg.Event.Source, x.msg.Event.ID)) {
 		return
 	}
-	if !x.party.observed.Add(dedupe.KeyOf(x.msg.Event.Source, x.msg.Event.ID)) {
-		return
-	}
-	for _, h := range observers {
+	for _, h := range doc.observe[x.msg.Event.Type] {
 		x.g.observe(h, &x.msg, x.trace)
 	}
 	for _, h := range uncalled {

@@ -99,6 +99,20 @@ func TestObservationIsNotRepeated(t *testing.T) {
 	}
 }
 
+// Those that were asked get no second copy, even where the gateway itself had
+// nobody to tell.
+func TestNoSecondCopyForTheCalled(t *testing.T) {
+	b := fakebackend.Start(t)
+	r := start(t, open(registration("draft", hook("com.example.b", b.URL, intercepts("draft", "fail-open", 5000)))))
+	r.post("/hooks", eventDraft("e1"))
+	r.post("/hooks", notification("draft", "e1", "tool.before",
+		`,"harness":{"name":"h","version":"1"},"call":{"id":"c"},"path":"native","tool":{"name":"Bash","origin":"native","input":{}}`))
+	r.stop()
+	if got := seen(b.Requests()); got != "intercept e1" {
+		t.Errorf("interceptor got %q; want its decision alone", got)
+	}
+}
+
 func TestObserveBothSnapshots(t *testing.T) {
 	const session = `,"session":{"id":"s"}`
 	const harness = `,"harness":{"name":"h","version":"1"}`

@@ -220,7 +220,9 @@ func TestV01BackendInBothModes(t *testing.T) {
 func TestWorstCase(t *testing.T) {
 	a, b, c := subscription(0, 0, Intercept, "*"), subscription(1, 0, Intercept, "tool.*"), subscription(2, 0, Observe, "*")
 	a.Timeout, b.Timeout = 750*time.Millisecond, 5*time.Second
-	table := mustNew(t, ahp.Draft, a, b, c)
+	shadow := subscription(3, 0, Intercept, "*")
+	shadow.Timeout, shadow.Shadow = time.Hour, true // takes none of the chain's time
+	table := mustNew(t, ahp.Draft, a, b, c, shadow)
 	for e, want := range map[ahp.EventType]time.Duration{
 		ahp.ToolBefore: 5750 * time.Millisecond, ahp.TurnStart: 750 * time.Millisecond, ahp.ToolProgress: 0, ahp.EventTypeCount: 0,
 	} {
