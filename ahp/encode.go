@@ -19,6 +19,18 @@ func AppendResult(dst, id []byte, v Version, effects ...[]byte) []byte {
 	return append(dst, `]}}`...)
 }
 
+// AppendConfiguration appends the answer to hooks/configuration to dst:
+// configuration is the raw JSON object of what is advertised.
+func AppendConfiguration(dst, id []byte, v Version, configuration []byte) []byte {
+	dst = append(dst, `{"jsonrpc":"2.0","id":`...)
+	dst = appendID(dst, id)
+	dst = append(dst, `,"result":{"protocolVersion":"`...)
+	dst = append(dst, v.String()...)
+	dst = append(dst, `","configuration":`...)
+	dst = append(dst, configuration...)
+	return append(dst, `}}`...)
+}
+
 // AppendError appends a JSON-RPC error to dst. An unsupported version tells the
 // supported ones, of which there is at least one, in data.
 func AppendError(dst, id []byte, e *Error, supported ...Version) []byte {

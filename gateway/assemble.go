@@ -140,6 +140,9 @@ func (g *Gateway) assembleDocument(f *config.File, t *config.Tenant, r *config.R
 	}
 	resolve(routing.Intercept, &d.intercept)
 	resolve(routing.Observe, &d.observe)
+	if d.configuration, err = configuration(d, f.Limits.Budget); err != nil {
+		return nil, err
+	}
 	return d, nil
 }
 

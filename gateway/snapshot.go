@@ -44,6 +44,8 @@ type document struct {
 	table     *routing.Table
 	intercept [ahp.EventTypeCount][]*hop
 	observe   [ahp.EventTypeCount][]*hop
+	// configuration is the JSON that answers hooks/configuration, or nil.
+	configuration []byte
 }
 
 // hop is one subscription and what it takes to call it.

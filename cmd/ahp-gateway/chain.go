@@ -6,14 +6,9 @@ import (
 
 	"github.com/ahp-gateway/ahp-gateway/ahp"
 	"github.com/ahp-gateway/ahp-gateway/config"
+	"github.com/ahp-gateway/ahp-gateway/gateway"
 	"github.com/ahp-gateway/ahp-gateway/routing"
 )
-
-// margin is what a harness must allow for beyond the worst case of a chain: the
-// way to the gateway and back, and the gateway's own work. A harness that gives
-// up before the gateway answers applies its own failure policy, and where that
-// is fail-open it loses the deny.
-const margin = 250 * time.Millisecond
 
 // chain is how long the interception of one event can take.
 type chain struct {
@@ -98,7 +93,7 @@ func chainsOf(tenant string, budget time.Duration, reg *config.Registration) ([]
 		if budget > 0 && worst > budget {
 			worst, c.CappedByBudget = budget, true
 		}
-		c.WorstCaseMs, c.TimeoutMs = ceilMs(worst), ceilMs(worst+margin)
+		c.WorstCaseMs, c.TimeoutMs = ceilMs(worst), ceilMs(worst+gateway.TimeoutMargin)
 		chains = append(chains, c)
 	}
 	return chains, nil

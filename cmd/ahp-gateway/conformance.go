@@ -44,7 +44,7 @@ func newConformance() conformance {
 			"HTTP/1.1 only; no HTTP/2 on either side",
 			"draft: hooks/intercept is decided for tool.before alone; other events are answered with error -32002",
 			"draft: deny is the only effect that is advertised to backends and accepted from them",
-			"draft: hooks/configuration and hooks/capabilities are answered with error -32601, and a registration must list its subscriptions",
+			"draft: hooks/capabilities is answered with error -32601, and a registration must list its subscriptions",
 			"draft: there is no content upload",
 			"draft: OAuth to backends is not served; use bearer credentials by reference",
 		},
@@ -61,6 +61,7 @@ func newConformance() conformance {
 			s.Revision = "0.1.0-draft.1"
 		case ahp.Draft:
 			s.Pinned = "agenthooksprotocol 0.10.1"
+			s.Methods = append(s.Methods, ahp.MethodConfiguration.String())
 		}
 		for e := ahp.EventUnknown + 1; e < ahp.EventTypeCount; e++ {
 			if decided(v, e) {

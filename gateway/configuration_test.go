@@ -1,0 +1,72 @@
+package gateway
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/ahp-gateway/ahp-gateway/internal/fakebackend"
+)
+
+const ask = `{"jsonrpc":"2.0","id":7,"method":"hooks/configuration","params":{"protocolVersion":"draft"}}`
+
+// A harness that asks is told the terms under which every backend gets what it
+// asked for and every deadline fits.
+func TestConfiguration(t *testing.T) {
+	b := fakebackend.Start(t)
+	sub := func(more string) string { return `{"content":{"default":"metadata"},` + more + `}` }
+	both := func(id string, subs ...string) string {
+		return `{"id":"` + id + `","transport":{"type":"http","url":"` + b.URL + `"},"subscriptions":[` + strings.Join(subs, ",") + `]}`
+	}
+	r := start(t, open(registration("draft",
+		both("com.example.a", sub(`"events":["tool.*"],"mode":"intercept","timeoutMs":1000,"failurePolicy":"fail-open"`)),
+		both("com.example.b",
+			`{"events":["tool.before"],"mode":"intercept","timeoutMs":500,"failurePolicy":"fail-closed","includeNative":true,"content":{"default":"omit","reasoning":"body"}}`,
+			sub(`"events":["tool.before","session.*","turn.end"],"mode":"observe"`)),
+		both("com.example.shadow", sub(`"events":["tool.before"],"mode":"intercept","timeoutMs":9000,"failurePolicy":"fail-closed"`))),
+		`backends: {com.example.shadow: {shadow: "*"}}`))
+	a := r.post("/hooks", ask)
+	if a.status != 200 || string(a.ID) != "7" {
+		t.Fatalf("hooks/configuration = %d %s; want 200 with the id", a.status, a.body)
+	}
+	var got struct {
+		Result struct {
+			ProtocolVersion string
+			Configuration   struct{ Subscriptions []map[string]any }
+		}
+	}
+	if err := json.Unmarshal([]byte(a.body), &got); err != nil {
+		t.Fatal(err)
+	}
+	want := []map[string]any{
+		{"events": []any{"session.start", "session.end", "turn.end"}, "mode": "observe", "content": map[string]any{"default": "metadata"}},
+		{"events": []any{"tool.before"}, "mode": "intercept", "timeoutMs": 1750.0, "failurePolicy": "fail-closed", "includeNative": true,
+			"content": map[string]any{"default": "metadata", "reasoning": "body"}},
+	}
+	if !reflect.DeepEqual(got.Result.Configuration.Subscriptions, want) || got.Result.ProtocolVersion != "draft" {
+		t.Errorf("hooks/configuration = %s; want %v", a.body, want)
+	}
+}
+
+// The chain's budget bounds what a harness has to wait for.
+func TestConfigurationBudget(t *testing.T) {
+	b := fakebackend.Start(t)
+	r := start(t, open(registration("draft", hook("com.example.b", b.URL, intercepts("draft", "fail-open", 30000))), "limits: {budget: 2s}"))
+	if a := r.post("/hooks", ask); !strings.Contains(a.body, `"timeoutMs":2250,"failurePolicy":"fail-open"`) {
+		t.Errorf("hooks/configuration under a budget of 2 s = %s; want timeoutMs 2250", a.body)
+	}
+}
+
+// Where there is nothing to advertise, there is no such method.
+func TestNoConfiguration(t *testing.T) {
+	b := fakebackend.Start(t)
+	r := start(t, open(registration("draft", hook("com.example.b", b.URL, strings.Replace(intercepts("draft", "fail-open", 1000), "tool.before", "turn.start", 1)))))
+	if a := r.post("/hooks", ask); a.decision() != "error -32601" {
+		t.Errorf("hooks/configuration without anything served = %s; want error -32601", a.body)
+	}
+	r = start(t, open(registration("0.1", hook("com.example.b", b.URL, intercepts("0.1", "fail-open", 1000)))))
+	if a := r.post("/hooks", ask); a.decision() != "error -32001" {
+		t.Errorf("hooks/configuration without a draft document = %s; want error -32001", a.body)
+	}
+}
