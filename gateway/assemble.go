@@ -68,13 +68,14 @@ func (g *Gateway) assembleParty(f *config.File, t *config.Tenant, previous *part
 	}
 	limits := tenant.Limits{InFlight: t.InFlight, Rate: t.Rate, Burst: t.Burst}
 	if previous != nil {
-		p.stats, p.observed = previous.stats, previous.observed
+		p.stats, p.observed, p.share = previous.stats, previous.observed, previous.share
 		if previous.limiter.Limits == limits {
 			p.limiter = previous.limiter
 		}
 	} else {
 		p.stats = newPartyStats(t.ID)
 		p.observed = dedupe.NewSeen(observedEvents, observedFor)
+		p.share = new(share)
 	}
 	if p.limiter == nil {
 		p.limiter = tenant.NewLimiter(limits)
@@ -195,7 +196,7 @@ func (g *Gateway) assemblePeer(f *config.File, t *config.Tenant, h *config.Hook,
 		Ratio: own.Breaker.Ratio, OpenFor: own.Breaker.OpenFor, Probes: own.Breaker.Probes, InFlight: own.InFlight,
 		OnChange: func(_, to breaker.State) { stats.transitions[to].Add(1) },
 	})
-	b.courier = newCourier(stats, &g.room, f.Limits.ObserveQueue, g.log)
+	b.courier = newCourier(stats, &g.room, p.share, f.Limits.ObserveQueue, g.log)
 	p.peers = append(p.peers, b)
 	return b, nil
 }

@@ -21,17 +21,30 @@ const (
 
 // room is what all couriers together may hold.
 type room struct {
-	used atomic.Int64
-	max  int64
+	used    atomic.Int64
+	max     int64
+	tenants atomic.Int64 // how many share it
 }
 
-// take reserves n bytes or reports that there is no room for them.
-func (r *room) take(n int) bool {
-	if r.used.Add(int64(n)) <= r.max {
+// share is what of a room one tenant uses.
+type share struct{ used atomic.Int64 }
+
+// take reserves n bytes for a tenant, or reports that there is no room for
+// them. Of several tenants none may use more than what it leaves free, so that
+// however much one of them sends, there is room for the next.
+func (r *room) take(s *share, n int) bool {
+	total, own := r.used.Add(int64(n)), s.used.Add(int64(n))
+	if total <= r.max && (r.tenants.Load() < 2 || own <= r.max-total) {
 		return true
 	}
-	r.used.Add(int64(-n))
+	r.give(s, n)
 	return false
+}
+
+// give returns what take reserved.
+func (r *room) give(s *share, n int) {
+	r.used.Add(int64(-n))
+	s.used.Add(int64(-n))
 }
 
 // drain waits until every parcel has been delivered or has failed.
@@ -62,6 +75,7 @@ type parcel struct {
 type courier struct {
 	stats *peerStats
 	room  *room
+	share *share
 	log   *slog.Logger
 
 	mu      sync.Mutex
@@ -70,8 +84,8 @@ type courier struct {
 	workers int
 }
 
-func newCourier(stats *peerStats, r *room, max int, log *slog.Logger) *courier {
-	return &courier{stats: stats, room: r, max: max, log: log}
+func newCourier(stats *peerStats, r *room, s *share, max int, log *slog.Logger) *courier {
+	return &courier{stats: stats, room: r, share: s, max: max, log: log}
 }
 
 // waiting returns the number of messages in the queue.
@@ -83,14 +97,14 @@ func (c *courier) waiting() int {
 
 // send queues a parcel, or drops it. It never blocks.
 func (c *courier) send(p parcel) {
-	if !c.room.take(p.size) {
+	if !c.room.take(c.share, p.size) {
 		c.stats.dropped.Add(1)
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.parcels) >= c.max {
-		c.room.used.Add(int64(-p.size))
+		c.room.give(c.share, p.size)
 		c.stats.dropped.Add(1)
 		return
 	}
@@ -117,7 +131,7 @@ func (c *courier) work() {
 		} else {
 			c.stats.failed.Add(1)
 		}
-		c.room.used.Add(int64(-p.size))
+		c.room.give(c.share, p.size)
 		c.mu.Lock()
 	}
 	c.workers--

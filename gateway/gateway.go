@@ -176,6 +176,7 @@ func (g *Gateway) openAudit(f *config.File, stdout io.Writer) error {
 // store makes snap the one that requests are served from.
 func (g *Gateway) store(snap *snapshot) {
 	g.current.Store(snap)
+	g.room.tenants.Store(int64(len(snap.parties)))
 	g.stats.generation.Store(snap.generation)
 	g.stats.reloadOK.Store(true)
 	g.stats.reloadTime.Store(time.Now().Unix())

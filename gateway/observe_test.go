@@ -179,6 +179,30 @@ func TestObserverRoom(t *testing.T) {
 	observer.Release()
 }
 
+// Of several tenants none can take all of the room.
+func TestObserverRoomIsShared(t *testing.T) {
+	r := &room{max: 1000}
+	r.tenants.Store(2)
+	var greedy, modest share
+	for range 100 {
+		r.take(&greedy, 10)
+	}
+	if got := greedy.used.Load(); got != 500 {
+		t.Errorf("one of two tenants holds %d of 1000 bytes; want 500", got)
+	}
+	if !r.take(&modest, 250) || r.take(&modest, 10) {
+		t.Errorf("the other tenant holds %d bytes; want just 250, which leaves as much free", modest.used.Load())
+	}
+	if r.take(&greedy, 10) {
+		t.Error("the greedy tenant got more; want what is left kept free")
+	}
+	r.give(&greedy, 500)
+	r.tenants.Store(1)
+	if !r.take(&modest, 750) || r.used.Load() != 1000 || r.take(&modest, 1) {
+		t.Errorf("a tenant alone holds %d of 1000 bytes; want all, and no more", modest.used.Load())
+	}
+}
+
 // A shadow subscription is asked and recorded, and changes nothing: not the
 // answer, not the chain, not what is remembered.
 func TestShadow(t *testing.T) {

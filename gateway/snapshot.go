@@ -35,6 +35,7 @@ type party struct {
 	answers   *dedupe.Cache
 	observed  *dedupe.Seen // events whose observers have been told
 	peers     []*peer
+	share     *share // of the room for observations
 	stats     *partyStats
 }
 
