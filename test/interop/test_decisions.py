@@ -6,7 +6,7 @@ import subprocess
 import sys
 import uuid
 
-from agenthooksprotocol import Permission, capability, effect
+from agenthooksprotocol import Permission, capability, effect, state
 from agenthooksprotocol.server import hooks
 
 import backend
@@ -63,6 +63,31 @@ class Decisions(Case):
         policy = self.official(deny)
         _, through, _ = await self.compare(hook("policy", policy.url, intercept("fail-open")))
         self.assertEqual(through.permission, Permission.DENY)
+
+    async def test_harness_discovers_its_terms(self):
+        # With nothing but an id and an address a harness learns by
+        # hooks/configuration what it needs to ask and to observe.
+        policy, observer = self.official(deny), self.official(allow)
+        served = self.gateway(
+            hook("policy", policy.url, intercept("fail-open", timeout=700)),
+            hook("observer", observer.url, observe("tool.*", "session.*")),
+        )
+        discovered = {"id": "com.example.gateway", "transport": {"type": "http", "url": served.url}}
+        async with self.harness(discovered) as harness:
+            self.assertEqual(list(harness.configuration_diagnostics), [])
+            result = await harness.dispatch(
+                "tool.before", tool_before(), initial_state=state.initial(Permission.NONE)
+            )
+        self.assertEqual(denials(result), [("no ☃ “force” pushes", "com.example.force_push")])
+        [(_, answer)] = [
+            (request, answer) for request, answer in self.answers if request["method"] == "hooks/configuration"
+        ]
+        [terms] = [
+            subscription
+            for subscription in answer.json()["result"]["configuration"]["subscriptions"]
+            if subscription["mode"] == "intercept"
+        ]
+        self.assertEqual((terms["events"], terms["timeoutMs"], terms["failurePolicy"]), (["tool.before"], 950, "fail-open"))
 
     async def test_every_chain_of_three(self):
         # Each backend passes, denies or crashes, and each subscription has

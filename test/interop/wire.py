@@ -33,6 +33,7 @@ def _v01():
 V01 = _v01()
 
 KINDS = {"hooks/intercept": "intercept-request", "hooks/observe": "observe-notification"}
+ANSWERS = {"hooks/configuration": "configuration-response"}
 
 
 def violation(kind: str, message: dict, version: str) -> str | None:
@@ -69,7 +70,7 @@ def answer_violation(request: dict, status: int, media_type: str, body: bytes) -
     version = request["params"]["protocolVersion"]
     if "error" in answer and version == "draft":
         return violation("json-rpc-message", answer, version)
-    return violation("intercept-response", answer, version)
+    return violation(ANSWERS.get(request["method"], "intercept-response"), answer, version)
 
 
 def validated() -> int:
