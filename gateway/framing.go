@@ -90,7 +90,32 @@ func framingFault(h *fasthttp.RequestHeader) string {
 	case contentCoding > 1:
 		return "more than one Content-Encoding"
 	}
+	if len(h.PeekTrailerKeys()) > 0 {
+		// Behind a body, where a proxy may merge it into the header or not.
+		return "trailer fields"
+	}
 	return ""
+}
+
+// target returns the path of a request target without its query, as it was
+// sent, or says what makes it ambiguous. normal is what fasthttp makes of the
+// path: a target with empty or dot segments or percent-encoding reaches no
+// endpoint, for a proxy that picks requests by path may have seen another one.
+func target(raw, normal []byte) (path []byte, fault string) {
+	if len(raw) == 0 || raw[0] != '/' {
+		return nil, "request target is no absolute path"
+	}
+	if bytes.IndexByte(raw, '#') >= 0 {
+		return nil, "request target with a fragment"
+	}
+	path = raw
+	if i := bytes.IndexByte(raw, '?'); i >= 0 {
+		path = raw[:i]
+	}
+	if !bytes.Equal(path, normal) {
+		return nil, "request target is not in its normal form"
+	}
+	return path, ""
 }
 
 // fold reports whether b is the lower-case ASCII text want in any case.

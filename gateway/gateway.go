@@ -135,7 +135,6 @@ func (g *Gateway) newPublic(f *config.File) *fasthttp.Server {
 		WriteTimeout:                 f.Limits.WriteTimeout,
 		IdleTimeout:                  f.Limits.IdleTimeout,
 		Concurrency:                  f.Limits.Connections,
-		MaxConnsPerIP:                f.Limits.ConnectionsPerIP,
 		DisablePreParseMultipartForm: true,
 		SecureErrorLogMessage:        true,
 		CloseOnShutdown:              true,
@@ -144,10 +143,17 @@ func (g *Gateway) newPublic(f *config.File) *fasthttp.Server {
 	}
 }
 
-// serverLog takes fasthttp's own messages, which are about connections.
+// serverLog takes fasthttp's own messages, which are about connections. Errors
+// in them may quote what a caller sent, a credential as well as anything else:
+// they stay out.
 type serverLog struct{ log *slog.Logger }
 
 func (l serverLog) Printf(format string, args ...any) {
+	for i, a := range args {
+		if _, ok := a.(error); ok {
+			args[i] = "(error withheld)"
+		}
+	}
 	l.log.Debug(fmt.Sprintf(format, args...), "component", "http")
 }
 
@@ -189,16 +195,16 @@ func (g *Gateway) Start() error {
 	if g.listener, err = net.Listen("tcp", f.Listen); err != nil {
 		return fmt.Errorf("gateway: listen: %w", err)
 	}
+	var secure *tls.Config
 	if f.TLS.CertFile != "" {
 		cert, err := tls.LoadX509KeyPair(f.TLS.CertFile, f.TLS.KeyFile)
 		if err != nil {
 			g.listener.Close()
 			return fmt.Errorf("gateway: tls: %w", err)
 		}
-		g.listener = tls.NewListener(g.listener, &tls.Config{
-			Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"},
-		})
+		secure = &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
 	}
+	g.listener = newEntrance(g.listener, secure, &g.stats.crowded, f.Limits.ConnectionsPerIP)
 	if f.Admin != "off" {
 		if g.admin, err = net.Listen("tcp", f.Admin); err != nil {
 			g.listener.Close()

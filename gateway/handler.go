@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"net"
 	"strconv"
 	"time"
 
@@ -37,26 +36,34 @@ func (g *Gateway) handle(ctx *fasthttp.RequestCtx) {
 		ctx.SetConnectionClose()
 		return
 	}
-	name, ok := endpoint(ctx.Path())
+	path, fault := target(ctx.Request.Header.RequestURI(), ctx.Path())
+	if fault != "" {
+		g.refuse(ctx, refusedFraming, fasthttp.StatusBadRequest, fault)
+		ctx.SetConnectionClose()
+		return
+	}
+	name, ok := endpoint(path)
 	if !ok {
 		g.refuse(ctx, refusedPath, fasthttp.StatusNotFound, "no such endpoint: POST to /hooks")
+		ctx.SetConnectionClose()
 		return
 	}
 	body := ctx.PostBody()
 	if !ctx.IsPost() {
 		ctx.Response.Header.Set(fasthttp.HeaderAllow, fasthttp.MethodPost)
 		g.refuse(ctx, refusedMethod, fasthttp.StatusMethodNotAllowed, "POST required")
-		if len(body) > 0 || len(ctx.Request.Header.Peek(fasthttp.HeaderContentLength)) > 0 {
-			ctx.SetConnectionClose()
-		}
+		// Not every reader sees a body behind every other method.
+		ctx.SetConnectionClose()
 		return
 	}
 	if !isJSON(ctx.Request.Header.ContentType()) {
 		g.refuse(ctx, refusedMediaType, fasthttp.StatusUnsupportedMediaType, "Content-Type must be application/json")
+		ctx.SetConnectionClose()
 		return
 	}
 	if len(ctx.Request.Header.ContentEncoding()) > 0 {
 		g.refuse(ctx, refusedMediaType, fasthttp.StatusUnsupportedMediaType, "Content-Encoding is not supported")
+		ctx.SetConnectionClose()
 		return
 	}
 	snap := g.current.Load()
@@ -132,20 +139,24 @@ func (g *Gateway) serve(ctx *fasthttp.RequestCtx, snap *snapshot, p *party, body
 		switch {
 		case doc == nil:
 			g.fail(ctx, x, unsupportedVersion)
-		case x.msg.Event.Type != ahp.ToolBefore:
-			// Other interceptable events of draft need effects that this
-			// gateway cannot compose, and so must not take for its own.
+		case !served(x.msg.Event.Type):
 			g.fail(ctx, x, &ahp.Error{Code: ahp.CodeUnsupportedEvent, Message: "Unsupported event"})
 		default:
 			g.intercept(ctx, x, doc)
 		}
 	default:
-		if x.msg.Notification {
+		switch {
+		case x.msg.Notification:
 			p.stats.invalid.Add(1)
 			ctx.SetStatusCode(fasthttp.StatusNoContent)
-			return
+		case doc == nil:
+			g.fail(ctx, x, unsupportedVersion)
+		case x.msg.Method == ahp.MethodConfiguration && doc.configuration != nil:
+			x.answer = ahp.AppendConfiguration(x.begin(), x.msg.ID, x.msg.Version, doc.configuration)
+			answer(ctx, x.answer[1:])
+		default:
+			g.fail(ctx, x, &ahp.Error{Code: ahp.CodeMethodNotFound, Message: "Method not found"})
 		}
-		g.fail(ctx, x, &ahp.Error{Code: ahp.CodeMethodNotFound, Message: "Method not found"})
 	}
 }
 
@@ -169,6 +180,9 @@ func (g *Gateway) intercept(ctx *fasthttp.RequestCtx, x *exchange, doc *document
 	switch how {
 	case dedupe.Hit, dedupe.Joined:
 		x.verdict, x.answer = verdict(known[0]), append(x.answer[:0], known...)
+		if x.verdict == verdictError {
+			x.failure = unavailable // the only error that a chain ends with
+		}
 	case dedupe.TimedOut, dedupe.Abandoned:
 		x.fail(unavailable)
 	case dedupe.Miss:
@@ -244,13 +258,15 @@ func retryAfter(ctx *fasthttp.RequestCtx, d time.Duration) {
 // is closed behind it.
 func (g *Gateway) unreadable(ctx *fasthttp.RequestCtx, err error) {
 	var small *fasthttp.ErrSmallBuffer
-	var network net.Error
+	var late interface{ Timeout() bool } // of package net and of fasthttp
 	switch {
+	case errors.Is(err, errFraming):
+		g.refuse(ctx, refusedFraming, fasthttp.StatusBadRequest, errFraming.Error())
 	case errors.As(err, &small):
 		g.refuse(ctx, refusedHeaderSize, fasthttp.StatusRequestHeaderFieldsTooLarge, "the header is too large")
 	case errors.Is(err, fasthttp.ErrBodyTooLarge):
 		g.refuse(ctx, refusedBodySize, fasthttp.StatusRequestEntityTooLarge, "the body is too large")
-	case errors.As(err, &network) && network.Timeout():
+	case errors.As(err, &late) && late.Timeout():
 		g.refuse(ctx, refusedTimeout, fasthttp.StatusRequestTimeout, "the request took too long")
 	default:
 		g.refuse(ctx, refusedMalformed, fasthttp.StatusBadRequest, "malformed request")

@@ -125,7 +125,7 @@ func (g *Gateway) instrument(meter metric.Meter) error {
 		g.stats.each(report)
 		o.ObserveInt64(inFlight, g.stats.inFlight.Load())
 		o.ObserveInt64(connections, int64(g.public.GetOpenConnectionsCount()))
-		o.ObserveInt64(rejected, int64(g.public.GetRejectedConnectionsCount()))
+		o.ObserveInt64(rejected, int64(g.public.GetRejectedConnectionsCount())+g.stats.crowded.Load())
 		o.ObserveInt64(queuedBytes, g.room.used.Load())
 		o.ObserveInt64(generation, int64(g.stats.generation.Load()))
 		o.ObserveInt64(reloadTime, g.stats.reloadTime.Load())

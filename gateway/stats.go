@@ -111,6 +111,7 @@ type globalStats struct {
 	rejected *counter // reloads
 
 	inFlight   atomic.Int64
+	crowded    atomic.Int64 // connections refused because of their address
 	generation atomic.Uint64
 	reloadOK   atomic.Bool
 	reloadTime atomic.Int64 // Unix seconds of the last one that was done
