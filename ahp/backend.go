@@ -15,6 +15,9 @@ type Call struct {
 	// Deadline bounds everything: credentials, connect, send, the backend's
 	// work, receive and parse (AHP-FAIL-002). It is never zero.
 	Deadline time.Time
+	// Budgeted says that Deadline is what is left of the chain's budget, and
+	// sooner than the subscription's own: missing it is not the backend's failure.
+	Budgeted bool
 	// Traceparent and Tracestate are W3C trace context header values, or "".
 	Traceparent, Tracestate string
 }

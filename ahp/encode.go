@@ -111,7 +111,7 @@ func (m *Message) AppendIntercept(dst []byte, v View) []byte {
 		if m.Capabilities.Effects.Has(EffectDeny) {
 			e.with = denyEffect
 		}
-		edits = insert(edits, e)
+		edits = append(edits, e)
 	}
 	return splice(dst, m.Body, span{0, uint32(len(m.Body))}, edits)
 }

@@ -77,7 +77,9 @@ const (
 // failureClasses says of each class its name and whether it counts against the
 // backend's circuit breaker. What is the gateway's own doing (its pool, its
 // bulkhead, its budget, its credentials) is not the backend's failure; neither
-// is an answer that arrived whole and in time but that this request cannot use.
+// is an answer that arrived whole and in time, however little this request can
+// use it: it costs no waiting, and whoever can provoke it with an event must
+// not be able to turn the backend's denies off for the events of others.
 var failureClasses = [failureClassCount]struct {
 	name  string
 	trips bool
@@ -95,16 +97,16 @@ var failureClasses = [failureClassCount]struct {
 	FailUnauthorized:       {"unauthorized", true},
 	FailRedirect:           {"redirect", true},
 	FailStatus:             {"status", true},
-	FailMediaType:          {"media_type", true},
-	FailOversize:           {"oversize", true},
+	FailMediaType:          {"media_type", false},
+	FailOversize:           {"oversize", false},
 	FailMalformedHTTP:      {"malformed_http", true},
-	FailMalformedJSON:      {"malformed_json", true},
-	FailMalformedRPC:       {"malformed_rpc", true},
-	FailIDMismatch:         {"id_mismatch", true},
-	FailRPCError:           {"rpc_error", true},
+	FailMalformedJSON:      {"malformed_json", false},
+	FailMalformedRPC:       {"malformed_rpc", false},
+	FailIDMismatch:         {"id_mismatch", false},
+	FailRPCError:           {"rpc_error", false},
 	FailVersionUnsupported: {"version_unsupported", false},
 	FailEventUnsupported:   {"event_unsupported", false},
-	FailMissingResult:      {"missing_result", true},
+	FailMissingResult:      {"missing_result", false},
 	FailEffectUnknown:      {"effect_unknown", false},
 	FailEffectMalformed:    {"effect_malformed", false},
 	FailEffectUnadvertised: {"effect_unadvertised", false},
@@ -145,6 +147,15 @@ type Failure struct {
 	// never to a harness and never to a metric label. It holds no secret and
 	// nothing from an event; what it quotes of a backend is bounded.
 	Detail string
+}
+
+// Of returns the failure as that of call: out of time under a deadline that is
+// the chain's and not the subscription's own, it is the budget's.
+func (f Failure) Of(call *Call) Failure {
+	if call.Budgeted && (f.Class == FailDeadline || f.Class == FailLate) {
+		f.Class = FailBudget
+	}
+	return f
 }
 
 // OK reports whether there was no failure.

@@ -1,6 +1,10 @@
 package ahp
 
-import "bytes"
+import (
+	"bytes"
+	"cmp"
+	"slices"
+)
 
 // View is what one subscription may see of an event. The zero value shows an
 // event without native data and, in draft, with all of its content.
@@ -180,9 +184,9 @@ type edit struct {
 	with []byte
 }
 
-// splice appends the part of b with the edits made, which are in order and do
-// not overlap.
+// splice appends the part of b with the edits made, which do not overlap.
 func splice(dst, b []byte, part span, edits []edit) []byte {
+	slices.SortFunc(edits, func(a, b edit) int { return cmp.Compare(a.start, b.start) })
 	at := part.start
 	for _, e := range edits {
 		dst = append(dst, b[at:e.start]...)
@@ -192,33 +196,20 @@ func splice(dst, b []byte, part span, edits []edit) []byte {
 	return append(dst, b[at:part.end]...)
 }
 
-// project appends the edits that leave of m's event what v shows, in the order
-// of the message.
+// project appends the edits that leave of m's event what v shows, in no order.
 func (m *Message) project(edits []edit, v View) []edit {
 	if m.Event.hasContent && v.Content.Default != 0 && !v.Content.all(SelectBody) {
 		walkParts(m.Event.Raw, m.Event.Type, func(raw []byte) bool {
 			p, _ := readPart(raw)
 			if sel := v.Content.Of(p.categoryOf()); sel > p.selection {
-				edits = insert(edits, edit{m.place(raw), p.reduce(sel)})
+				edits = append(edits, edit{m.place(raw), p.reduce(sel)})
 			}
 			return true
 		})
 	}
 	if m.Event.native.present() && !v.Native {
-		edits = insert(edits, edit{span: m.cut(m.Event.native)})
+		edits = append(edits, edit{span: m.cut(m.Event.native)})
 	}
-	return edits
-}
-
-// insert keeps edits in the order of the message.
-func insert(edits []edit, e edit) []edit {
-	i := len(edits)
-	for i > 0 && edits[i-1].start > e.start {
-		i--
-	}
-	edits = append(edits, edit{})
-	copy(edits[i+1:], edits[i:])
-	edits[i] = e
 	return edits
 }
 

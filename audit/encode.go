@@ -32,7 +32,9 @@ func AppendJSON(dst []byte, r *Record) []byte {
 	e.text(keySessionID, r.SessionID)
 	e.text(keyCallID, r.CallID)
 	e.text(keyTool, r.Tool)
-	e.name(`,"verdict":"`, r.Verdict.String())
+	if !r.Shadow {
+		e.name(`,"verdict":"`, r.Verdict.String())
+	}
 	e.flag(`,"synthetic":true`, r.Synthetic)
 	e.text(keyCode, r.Code)
 	e.text(keyReason, r.Reason)

@@ -12,6 +12,9 @@ import (
 // DefaultSize is the size of a queue that is given none.
 const DefaultSize = 8192
 
+// MaxWait is how long Put waits for space in a full queue with Block.
+const MaxWait = time.Second
+
 // Overflow is what Put does when the queue is full.
 type Overflow uint8
 
@@ -19,7 +22,8 @@ type Overflow uint8
 const (
 	// Drop loses the new record and counts it.
 	Drop Overflow = iota
-	// Block waits for space, and so lets a slow sink slow decisions down.
+	// Block waits for space up to MaxWait, and so lets a slow sink slow
+	// decisions down.
 	Block
 )
 
@@ -112,8 +116,9 @@ func NewQueue(sink Sink, size int, overflow Overflow, log *slog.Logger) *Queue {
 // a few hundred nanoseconds of a typical record, but allocate and cost more in
 // all (see BenchmarkPut, BenchmarkArenaCopy and BenchmarkDeepCopy).
 //
-// With Drop it never waits. With Block it waits until there is space or the
-// queue is closed. A record that is put after Close is dropped and counted.
+// With Drop it never waits. With Block it waits for space, but not longer than
+// MaxWait, so that a sink that hangs slows decisions down and does not stop them.
+// A record that found no space, or is put after Close, is dropped and counted.
 func (q *Queue) Put(r *Record) {
 	q.mu.RLock()
 	defer q.mu.RUnlock()
@@ -133,15 +138,24 @@ func (q *Queue) Put(r *Record) {
 		return
 	default:
 	}
-	if q.overflow == Block {
-		select {
-		case q.lines <- l:
-			return
-		case <-q.stopping:
-		}
+	if q.overflow == Block && q.wait(l) {
+		return
 	}
 	q.dropped.Add(1)
 	q.recycle(l)
+}
+
+// wait queues l if there is space in time.
+func (q *Queue) wait(l *line) bool {
+	timer := time.NewTimer(MaxWait)
+	defer timer.Stop()
+	select {
+	case q.lines <- l:
+		return true
+	case <-q.stopping:
+	case <-timer.C:
+	}
+	return false
 }
 
 func (q *Queue) recycle(l *line) {
@@ -172,6 +186,11 @@ func (q *Queue) Close(ctx context.Context) error {
 		close(q.lines)
 		q.mu.Unlock()
 	})
+	select {
+	case <-q.done:
+		return q.closeErr
+	default:
+	}
 	select {
 	case <-q.done:
 		return q.closeErr

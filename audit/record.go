@@ -47,8 +47,8 @@ type Record struct {
 	// Dedupe is how the event-id cache took part.
 	Dedupe Dedupe
 	// Shadow is true for the record of what a shadow subscription answered. It
-	// stands beside the record of the decision, which it did not change; the
-	// verdict is what the chain had settled when the shadow's turn came.
+	// stands beside the record of the decision, which it did not change, and is
+	// written without a verdict.
 	Shadow bool
 	// Inexact is true where the answer permits less than the chain decided,
 	// because no answer could say exactly that.

@@ -3,7 +3,6 @@ package breaker
 import (
 	"errors"
 	"math"
-	"sync/atomic"
 	"time"
 
 	"github.com/sony/gobreaker/v2"
@@ -21,10 +20,9 @@ var (
 // Breaker is an ahp.Backend behind a bulkhead and a circuit breaker. It is
 // safe for concurrent use and starts no goroutine.
 type Breaker struct {
-	backend  ahp.Backend
-	limit    int64
-	inFlight atomic.Int64
-	circuit  *gobreaker.CircuitBreaker[ahp.Failure] // nil when disabled
+	backend ahp.Backend
+	places  chan struct{}                          // one element for each call in flight
+	circuit *gobreaker.CircuitBreaker[ahp.Failure] // nil when disabled
 }
 
 var _ ahp.Backend = (*Breaker)(nil)
@@ -36,7 +34,7 @@ var _ ahp.Backend = (*Breaker)(nil)
 // place for ever.
 func New(b ahp.Backend, s Settings) *Breaker {
 	s = s.withDefaults()
-	br := &Breaker{backend: b, limit: int64(s.InFlight)}
+	br := &Breaker{backend: b, places: make(chan struct{}, s.InFlight)}
 	if s.Disabled {
 		return br
 	}
@@ -67,8 +65,10 @@ func New(b ahp.Backend, s Settings) *Breaker {
 	return br
 }
 
-// Intercept calls the backend unless the bulkhead is full (FailBulkheadFull)
-// or the circuit breaker lets no call through (FailBreakerOpen).
+// Intercept calls the backend unless the circuit breaker lets no call through
+// (FailBreakerOpen), or no place in the bulkhead becomes free by the call's
+// deadline (FailBulkheadFull): a backend that has much to do is waited for, as
+// it would be without a bulkhead.
 //
 // A well-formed answer is a success, a deny like any other. A failure counts
 // against the backend only if its class does (ahp.FailureClass.TripsBreaker);
@@ -77,15 +77,18 @@ func New(b ahp.Backend, s Settings) *Breaker {
 // fault, and whoever can provoke one with an event must not be able to turn a
 // backend off for the events of others.
 func (b *Breaker) Intercept(call *ahp.Call, resp *ahp.Response) ahp.Failure {
-	if !b.enter() {
-		return ahp.Failure{Class: ahp.FailBulkheadFull}
+	if b.State() == Open {
+		return ahp.Failure{Class: ahp.FailBreakerOpen} // nobody waits for what will not happen
 	}
-	defer b.inFlight.Add(-1)
+	if !b.enter(call.Deadline) {
+		return ahp.Failure{Class: ahp.FailBulkheadFull, Detail: "too many calls to the backend are in flight"}
+	}
+	defer func() { <-b.places }()
 	if b.circuit == nil {
-		return b.backend.Intercept(call, resp)
+		return b.backend.Intercept(call, resp).Of(call)
 	}
 	failure, err := b.circuit.Execute(func() (ahp.Failure, error) {
-		f := b.backend.Intercept(call, resp)
+		f := b.backend.Intercept(call, resp).Of(call)
 		switch {
 		case f.OK():
 			return f, nil
@@ -101,17 +104,21 @@ func (b *Breaker) Intercept(call *ahp.Call, resp *ahp.Response) ahp.Failure {
 	return failure
 }
 
-// enter takes a place in the bulkhead, or reports that there is none. It never
-// takes more than the limit for a moment, so it refuses nobody wrongly.
-func (b *Breaker) enter() bool {
-	for {
-		n := b.inFlight.Load()
-		if n >= b.limit {
-			return false
-		}
-		if b.inFlight.CompareAndSwap(n, n+1) {
-			return true
-		}
+// enter takes a place in the bulkhead, or reports that none was free until the
+// deadline.
+func (b *Breaker) enter(deadline time.Time) bool {
+	select {
+	case b.places <- struct{}{}:
+		return true
+	default:
+	}
+	timer := time.NewTimer(time.Until(deadline))
+	defer timer.Stop()
+	select {
+	case b.places <- struct{}{}:
+		return true
+	case <-timer.C:
+		return false
 	}
 }
 
@@ -135,4 +142,4 @@ func (b *Breaker) State() State {
 }
 
 // InFlight returns the number of intercept calls in flight now.
-func (b *Breaker) InFlight() int { return int(b.inFlight.Load()) }
+func (b *Breaker) InFlight() int { return len(b.places) }

@@ -12,6 +12,10 @@ type Effect struct {
 	Code   []byte
 }
 
+// maxEffects is how many effects of one response are looked at. No honest answer
+// comes near it, and each costs memory for as long as the event is decided.
+const maxEffects = 256
+
 // Admit reads the effects of resp, a well-formed response of snapshot v, and
 // appends them to dst. It accepts all of them or none: one effect that is
 // unknown, malformed, not advertised or in conflict with another is an
@@ -23,8 +27,11 @@ func Admit(v ahp.Version, advertised ahp.EffectSet, resp *ahp.Response, dst []Ef
 	effects := dst
 	for raw := range ahp.Elements(resp.Effects) {
 		e, f := admit(v, advertised, raw)
-		if !f.OK() {
+		switch {
+		case !f.OK():
 			return dst, f
+		case len(effects)-len(dst) == maxEffects:
+			return dst, ahp.Failure{Class: ahp.FailEffectConflict, Detail: "more effects than can stand beside each other"}
 		}
 		effects = append(effects, e)
 	}

@@ -92,6 +92,19 @@ func TestAdmitReadsDeny(t *testing.T) {
 	}
 }
 
+// One answer cannot cost memory without bound.
+func TestAdmitTooMany(t *testing.T) {
+	many := func(n int) *ahp.Response {
+		return respond(t, ahp.Draft, "["+strings.TrimSuffix(strings.Repeat(`{"type":"deny","reason":"r"},`, n), ",")+"]")
+	}
+	if got, f := Admit(ahp.Draft, advertised, many(maxEffects), nil); !f.OK() || len(got) != maxEffects {
+		t.Errorf("Admit(%d effects) = %d, %v; want all", maxEffects, len(got), f)
+	}
+	if got, f := Admit(ahp.Draft, advertised, many(maxEffects+1), nil); f.Class != ahp.FailEffectConflict || len(got) != 0 {
+		t.Errorf("Admit(%d effects) = %d, %v; want none, %v", maxEffects+1, len(got), f, ahp.FailEffectConflict)
+	}
+}
+
 // A missing effects member is none in draft.
 func TestAdmitAbsentEffects(t *testing.T) {
 	if got, f := Admit(ahp.Draft, advertised, &ahp.Response{}, nil); !f.OK() || len(got) != 0 {

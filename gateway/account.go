@@ -7,11 +7,11 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/ahp-gateway/ahp-gateway/ahp"
 	"github.com/ahp-gateway/ahp-gateway/audit"
 )
 
-// verdict is how an exchange ended: what is counted and recorded of it. It is
-// one byte so that it can be remembered with the answer it belongs to.
+// verdict is how an exchange ended: what is counted and recorded of it.
 type verdict uint8
 
 const (
@@ -30,6 +30,32 @@ func (v verdict) name() audit.Verdict {
 		return audit.VerdictError
 	default:
 		return audit.VerdictDeny
+	}
+}
+
+// A note stands in front of every answer, so that it is remembered with it: the
+// verdict, whether a failure was passed over, and the place in the chain of the
+// hop that settled a denial. It holds for one generation of the configuration,
+// as the answer does.
+const noteSize = 4
+
+func (x *exchange) appendNote(dst []byte) []byte {
+	open := byte(0)
+	if x.failedOpen {
+		open = 1
+	}
+	return append(dst, byte(x.verdict), open, byte(x.place>>8), byte(x.place))
+}
+
+// readNote takes over what is noted of a remembered or shared answer.
+func (x *exchange) readNote(doc *document) {
+	x.verdict, x.failedOpen = verdict(x.answer[0]), x.answer[1] == 1
+	switch x.verdict {
+	case verdictError:
+		x.failure = unavailable // the only error that a chain ends with
+	case verdictDeny, verdictFailClosed:
+		x.place = int(x.answer[2])<<8 | int(x.answer[3])
+		x.by = doc.intercept[x.msg.Event.Type][x.place]
 	}
 }
 
@@ -86,14 +112,32 @@ func (x *exchange) record() audit.Record {
 		r.ErrorCode = int32(x.failure.Code)
 	case x.verdict == verdictFailClosed:
 		r.Reason, r.Code = x.snap.file.FailClosed.Reason, x.snap.file.FailClosed.Code
-	case x.state.Denied:
-		first := x.state.Effects[0]
-		r.Reason, r.Code = text(first.Reason), text(first.Code)
+	case x.verdict == verdictDeny:
+		r.Reason, r.Code = denial(x.answer[noteSize:])
 	}
 	if x.snap.file.Audit.Inputs {
 		r.Input = audit.RedactInput(nil, m.Event.Input)
 	}
 	return r
+}
+
+// denial reads the first deny of an answer of ours.
+func denial(answer []byte) (reason, code string) {
+	for effect := range ahp.Elements(member(member(answer, "result"), "effects")) {
+		if string(ahp.Text(member(effect, "type"))) == "deny" {
+			return text(ahp.Text(member(effect, "reason"))), text(ahp.Text(member(effect, "code")))
+		}
+	}
+	return "", ""
+}
+
+func member(object []byte, name string) []byte {
+	for n, value := range ahp.Members(object) {
+		if string(n) == name {
+			return value
+		}
+	}
+	return nil
 }
 
 // text views b as a string without copying. The string dies with the request.

@@ -2,12 +2,13 @@ package gateway
 
 import (
 	"encoding/json"
+	"net"
 	"net/http"
 	"time"
 )
 
 // newPrivate returns the server of the private listener.
-func (g *Gateway) newPrivate() *http.Server {
+func (g *Gateway) newPrivate(address net.Addr) *http.Server {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
@@ -26,13 +27,28 @@ func (g *Gateway) newPrivate() *http.Server {
 	})
 	mux.HandleFunc("GET /admin/backends", g.backends)
 	return &http.Server{
-		Handler:           mux,
+		Handler:           sameHost(mux, address),
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       10 * time.Second,
 		WriteTimeout:      30 * time.Second,
 		IdleTimeout:       time.Minute,
 		MaxHeaderBytes:    16 << 10,
 	}
+}
+
+// sameHost refuses requests that name another host where the listener is on
+// loopback: a page in a browser can have its own name resolve to it.
+func sameHost(next http.Handler, address net.Addr) http.Handler {
+	if a, ok := address.(*net.TCPAddr); !ok || !a.IP.IsLoopback() {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !isLoopback("http://" + r.Host) {
+			plain(w, http.StatusMisdirectedRequest, "not this host")
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 func plain(w http.ResponseWriter, status int, text string) {

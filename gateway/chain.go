@@ -27,7 +27,7 @@ type exchange struct {
 	request []byte       // the message as the backend under way may see it
 	effects []decision.Effect
 	state   decision.State
-	// answer is the verdict and then the JSON-RPC message.
+	// answer is what is remembered: the JSON-RPC message behind its note.
 	answer []byte
 
 	steps    []audit.Step
@@ -37,7 +37,11 @@ type exchange struct {
 	failure    *ahp.Error // the JSON-RPC error to answer, or nil
 	failedOpen bool       // a failure was passed over
 	by         *hop       // settled a denial, or nil
+	place      int        // of by in the chain
 	dedupe     dedupe.Outcome
+	// fingerprint identifies the message, content and all.
+	fingerprint dedupe.Fingerprint
+	uncalled    []*hop // the part of the chain that was not reached
 }
 
 // final reports whether the answer may be remembered: one that an operational
@@ -64,15 +68,15 @@ func (x *exchange) decide(doc *document) {
 			continue
 		}
 		if stop := x.turn(h); stop {
-			called = i + 1
+			x.place, called = i, i+1
 			break
 		}
 	}
-	for _, h := range hops[called:] {
+	x.uncalled = hops[called:]
+	for _, h := range x.uncalled {
 		x.step(h, audit.OutcomeNotCalled, ahp.Failure{}, 0)
 	}
 	x.encode()
-	x.settle(doc, hops[called:])
 }
 
 // turn calls one backend and folds what it says. It reports whether the chain
@@ -83,12 +87,11 @@ func (x *exchange) turn(h *hop) (stop bool) {
 	if x.deadline.Before(deadline) {
 		deadline, overBudget = x.deadline, true
 	}
-	failure := x.consult(h, began, deadline)
+	x.address(h, deadline)
+	x.call.Budgeted = overBudget
+	failure := x.consult(h, began).Of(&x.call)
 	took := time.Since(began)
 	x.backends += took
-	if overBudget && (failure.Class == ahp.FailDeadline || failure.Class == ahp.FailLate) {
-		failure.Class = ahp.FailBudget
-	}
 	switch {
 	case failure.OK():
 		if stop = x.state.Fold(x.effects); stop {
@@ -109,10 +112,10 @@ func (x *exchange) turn(h *hop) (stop bool) {
 	}
 }
 
-// consult asks one backend by the deadline and admits its answer into
-// x.effects. The deadline covers all of it (AHP-FAIL-002).
-func (x *exchange) consult(h *hop, now, deadline time.Time) (failure ahp.Failure) {
-	if !now.Before(deadline) {
+// consult sends x.call and admits the answer into x.effects. The call's deadline
+// covers all of it (AHP-FAIL-002).
+func (x *exchange) consult(h *hop, now time.Time) (failure ahp.Failure) {
+	if !now.Before(x.call.Deadline) {
 		return ahp.Failure{Class: ahp.FailDeadline, Detail: "no time was left"}
 	}
 	defer func() {
@@ -121,12 +124,11 @@ func (x *exchange) consult(h *hop, now, deadline time.Time) (failure ahp.Failure
 			failure = ahp.Failure{Class: ahp.FailInternal, Detail: "the gateway failed"}
 		}
 	}()
-	x.address(h, deadline)
 	span := x.g.startCall(x, h)
 	x.resp.Reset()
 	if failure = h.peer.breaker.Intercept(&x.call, &x.resp); failure.OK() {
 		x.effects, failure = decision.Admit(x.msg.Version, x.advertised(), &x.resp, x.effects[:0])
-		if failure.OK() && !time.Now().Before(deadline) {
+		if failure.OK() && !time.Now().Before(x.call.Deadline) {
 			failure = ahp.Failure{Class: ahp.FailLate, Detail: "the answer was complete only after the deadline"}
 		}
 	}
@@ -187,24 +189,27 @@ func (x *exchange) fail(err *ahp.Error) {
 	x.answer = ahp.AppendError(x.begin(), x.msg.ID, err, x.party.supported...)
 }
 
-// begin empties the answer but for the verdict in front.
-func (x *exchange) begin() []byte { return append(x.answer[:0], byte(x.verdict)) }
+// begin empties the answer but for the note in front.
+func (x *exchange) begin() []byte { return x.appendNote(x.answer[:0]) }
 
 // settle tells the observers of the settled event, and in draft the
-// interceptors that were not called any more, once per event. In 0.1 what can
-// be intercepted cannot be observed.
-func (x *exchange) settle(doc *document, uncalled []*hop) {
-	// The event is marked even if nobody is told: should the harness observe it
-	// later, those that were asked have had their copy.
-	if x.msg.Version != ahp.Draft || !x.party.observed.Add(dedupe.KeyOf(x.msg.Event.Source, x.msg.Event.ID)) {
+// interceptors that were not called any more, once for each content of it. In
+// 0.1 what can be intercepted cannot be observed.
+func (x *exchange) settle(doc *document) {
+	observers := doc.observe[x.msg.Event.Type]
+	if x.msg.Version != ahp.Draft || len(observers)+len(x.uncalled) == 0 {
 		return
 	}
-	for _, h := range doc.observe[x.msg.Event.Type] {
-		x.g.observe(h, &x.msg, x.trace)
+	if x.party.observed.Add(dedupe.KeyOf(x.msg.Event.Source, x.msg.Event.ID, x.fingerprint[:])) {
+		x.g.observe(observers, &x.msg, x.trace)
+		x.g.observe(x.uncalled, &x.msg, x.trace)
 	}
-	for _, h := range uncalled {
-		x.g.observe(h, &x.msg, x.trace)
-	}
+}
+
+// occurrence is the key under which it is remembered that an event has been
+// told of: what a hooks/observe says later is no news.
+func occurrence(e *ahp.Event) dedupe.Key {
+	return dedupe.KeyOf(text(e.Source), text(e.ID), e.Type.String())
 }
 
 // shadow sends h the request it would get if it counted, off the request path:

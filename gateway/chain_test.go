@@ -39,6 +39,60 @@ func TestBudget(t *testing.T) {
 	}
 }
 
+// A turn that the budget cut short says nothing against the backend.
+func TestBudgetDoesNotOpenBreaker(t *testing.T) {
+	b := fakebackend.Start(t, fakebackend.Behave("hang"))
+	r := start(t, open(registration("0.1", hook("com.example.b", b.URL, intercepts("0.1", "fail-open", 30000))),
+		"limits: {budget: 10ms}\nbreaker: {volume: 2, ratio: 1, openFor: 1h}"))
+	for i := range 4 {
+		r.post("/hooks", event01(fmt.Sprintf("e%d", i)))
+	}
+	if got := r.peer("com.example.b").breaker.State(); got != breaker.Closed {
+		t.Errorf("breaker after 4 turns without budget = %v; want closed", got)
+	}
+	b.Release()
+}
+
+// Invariant 2: an answer that came whole and in time opens no breaker, however
+// little use it is: an event that a backend cannot decide must not turn its
+// denies off for other events.
+func TestAnswersDoNotOpenBreaker(t *testing.T) {
+	for _, behaviour := range []string{"rpc-error-32004", "rpc-error-32003", "bad-json", "oversize", "no-version", "unknown-effect", "media-type-text", "id-mismatch"} {
+		b := fakebackend.Start(t, fakebackend.WithScript(func(_ int, q *fakebackend.Request) string {
+			if strings.HasPrefix(q.EventID, "odd") {
+				return behaviour
+			}
+			return "deny:no"
+		}))
+		r := start(t, open(registration("0.1", hook("com.example.b", b.URL, intercepts("0.1", "fail-open", 5000))),
+			"breaker: {volume: 2, ratio: 1, openFor: 1h}"))
+		for i := range 4 {
+			r.post("/hooks", event01(fmt.Sprintf("odd%d", i)))
+		}
+		if a := r.post("/hooks", event01("e")); a.decision() != "deny: no" {
+			t.Errorf("after 4 answers %s = %s; want deny: no", behaviour, a.body)
+		}
+	}
+}
+
+// Invariant 2: a backend that is busy with other events is waited for.
+func TestFullBulkheadIsWaitedFor(t *testing.T) {
+	b := fakebackend.Start(t, fakebackend.Behave("late", "deny:no"))
+	r := start(t, open(registration("0.1", hook("com.example.b", b.URL, intercepts("0.1", "fail-open", 20000))),
+		"backends: {com.example.b: {inFlight: 1}}"))
+	first, second := make(chan *reply), make(chan *reply)
+	go func() { first <- r.post("/hooks", event01("e1")) }()
+	b.Await(1)
+	go func() { second <- r.post("/hooks", event01("e2")) }()
+	b.Release()
+	if a := <-first; a.decision() != "pass" {
+		t.Errorf("first = %s; want pass", a.body)
+	}
+	if a := <-second; a.decision() != "deny: no" {
+		t.Errorf("one more than the bulkhead holds = %s; want its deny", a.body)
+	}
+}
+
 // Subscriptions on one host keep their own deadlines: a short one that fails
 // takes nothing from a long one on the same connection pool (AHP-FAIL-002).
 func TestEachSubscriptionHasItsDeadline(t *testing.T) {

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"context"
 	"log/slog"
 	"sync"
@@ -24,6 +25,7 @@ type room struct {
 	used    atomic.Int64
 	max     int64
 	tenants atomic.Int64 // how many share it
+	closing atomic.Bool  // the gateway is shutting down: no backend may hold it up
 }
 
 // share is what of a room one tenant uses.
@@ -115,8 +117,10 @@ func (c *courier) send(p parcel) {
 	}
 }
 
-// work delivers until the queue is empty.
+// work delivers until the queue is empty. At shutdown it gives a backend up
+// that has failed once.
 func (c *courier) work() {
+	given := false
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for len(c.parcels) > 0 {
@@ -126,10 +130,14 @@ func (c *courier) work() {
 			c.parcels = nil // let a burst's memory go
 		}
 		c.mu.Unlock()
-		if c.attempt(p) {
+		switch {
+		case given && c.room.closing.Load():
+			c.stats.dropped.Add(1)
+		case c.attempt(p):
 			c.stats.delivered.Add(1)
-		} else {
+		default:
 			c.stats.failed.Add(1)
+			given = true
 		}
 		c.room.give(c.share, p.size)
 		c.mu.Lock()
@@ -147,17 +155,27 @@ func (c *courier) attempt(p parcel) (taken bool) {
 	return p.deliver()
 }
 
-// observe queues a hooks/observe notification of m's event as h may see it.
-func (g *Gateway) observe(h *hop, m *ahp.Message, trace traceHeaders) {
-	body := m.AppendObserve(make([]byte, 0, len(m.Event.Raw)+128), h.view)
-	version := m.Version
-	h.peer.courier.send(parcel{size: len(body), deliver: func() bool {
-		call := ahp.Call{Body: body, Version: version, Deadline: time.Now().Add(observeTimeout),
-			Traceparent: trace.parent, Tracestate: trace.state}
-		f := h.peer.breaker.Observe(&call)
-		if !f.OK() {
-			h.peer.stats.failure(f.Class)
-		}
-		return f.OK()
-	}})
+// observe queues hooks/observe notifications of m's event for hops. What each
+// of them may see of it is worked out off the request path: all it costs here
+// is one copy of the message.
+func (g *Gateway) observe(hops []*hop, m *ahp.Message, trace traceHeaders) {
+	if len(hops) == 0 {
+		return
+	}
+	body := bytes.Clone(m.Body)
+	for _, h := range hops {
+		h.peer.courier.send(parcel{size: len(body), deliver: func() bool {
+			var own ahp.Message
+			if err := ahp.Decode(body, &own); err != nil {
+				return false // it was accepted before, so this cannot be
+			}
+			call := ahp.Call{Body: own.AppendObserve(nil, h.view), Version: own.Version, Deadline: time.Now().Add(observeTimeout),
+				Traceparent: trace.parent, Tracestate: trace.state}
+			f := h.peer.breaker.Observe(&call)
+			if !f.OK() {
+				h.peer.stats.failure(f.Class)
+			}
+			return f.OK()
+		}})
+	}
 }

@@ -151,6 +151,9 @@ func TestRememberedDeny(t *testing.T) {
 	}
 	for i, record := range r.audit.await(3) {
 		want := []string{"miss", "hit", "hit"}[i]
+		if str(record["reason"]) != "no" || str(record["denied_by"]) != "com.example.b" {
+			t.Errorf("record %d = %v; want the reason and who denied", i, record)
+		}
 		if str(record["verdict"]) != "deny" || str(record["dedupe"]) != want {
 			t.Errorf("record %d = verdict %v, dedupe %v; want deny, %s", i, record["verdict"], record["dedupe"], want)
 		}

@@ -202,6 +202,7 @@ func arrange(c failureCase, id string, b *fakebackend.Server, subscription strin
 	case "breaker-open":
 		file = settings("breaker: {volume: 1, ratio: 1, openFor: 1h}")
 	case "bulkhead-full":
+		h = strings.Replace(h, `"timeoutMs":5000`, `"timeoutMs":300`, 1)
 		file = settings("inFlight: 1")
 	case "pool-exhausted":
 		h = strings.Replace(h, `"timeoutMs":5000`, `"timeoutMs":300`, 1)

@@ -57,6 +57,7 @@ type Gateway struct {
 	environ    config.Environ
 	version    string
 
+	started   *config.File // what listeners and queues were made from
 	current   atomic.Pointer[snapshot]
 	reload    sync.Mutex // held while a snapshot is built and stored
 	stats     *globalStats
@@ -67,9 +68,11 @@ type Gateway struct {
 	exchanges sync.Pool
 
 	public   *fasthttp.Server
-	listener net.Listener
+	listener net.Listener // nil until Start has succeeded
 	private  *http.Server
 	admin    net.Listener
+
+	certificate atomic.Pointer[tls.Certificate]
 
 	ready    atomic.Bool
 	draining atomic.Bool
@@ -86,6 +89,7 @@ func New(f *config.File, o Options) (*Gateway, error) {
 		exchanges: sync.Pool{New: func() any { return new(exchange) }},
 		served:    make(chan struct{}),
 		failed:    make(chan error, 1),
+		started:   f,
 	}
 	g.room.max = int64(f.Limits.ObserveBytes)
 	if g.log == nil {
@@ -190,40 +194,54 @@ func (g *Gateway) store(snap *snapshot) {
 
 // Start listens and serves. It returns once both listeners accept connections.
 func (g *Gateway) Start() error {
-	f := g.current.Load().file
-	var err error
-	if g.listener, err = net.Listen("tcp", f.Listen); err != nil {
+	f := g.started
+	public, err := net.Listen("tcp", f.Listen)
+	if err != nil {
 		return fmt.Errorf("gateway: listen: %w", err)
 	}
 	var secure *tls.Config
 	if f.TLS.CertFile != "" {
-		cert, err := tls.LoadX509KeyPair(f.TLS.CertFile, f.TLS.KeyFile)
-		if err != nil {
-			g.listener.Close()
-			return fmt.Errorf("gateway: tls: %w", err)
+		if err := g.loadCertificate(); err != nil {
+			public.Close()
+			return err
 		}
-		secure = &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
+		secure = &tls.Config{
+			GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return g.certificate.Load(), nil },
+			MinVersion:     tls.VersionTLS12,
+			NextProtos:     []string{"http/1.1"},
+		}
 	}
-	g.listener = newEntrance(g.listener, secure, &g.stats.crowded, f.Limits.ConnectionsPerIP)
 	if f.Admin != "off" {
-		if g.admin, err = net.Listen("tcp", f.Admin); err != nil {
-			g.listener.Close()
+		admin, err := net.Listen("tcp", f.Admin)
+		if err != nil {
+			public.Close()
 			return fmt.Errorf("gateway: admin: %w", err)
 		}
-		g.private = g.newPrivate()
+		g.admin, g.private = admin, g.newPrivate(admin.Addr())
 		go func() {
-			if err := g.private.Serve(g.admin); !errors.Is(err, http.ErrServerClosed) {
+			if err := g.private.Serve(admin); !errors.Is(err, http.ErrServerClosed) {
 				g.log.Error("private listener stopped", "error", err)
 			}
 		}()
 	}
+	g.listener = newEntrance(public, secure, &g.stats.crowded, f.Limits.ConnectionsPerIP, g.log)
+	g.ready.Store(true)
 	go func() {
 		defer close(g.served)
-		if err := g.public.Serve(g.listener); g.ready.Load() {
+		if err := g.public.Serve(g.listener); g.ready.Swap(false) {
 			g.failed <- fmt.Errorf("gateway: the public listener stopped: %w", cmp.Or(err, net.ErrClosed))
 		}
 	}()
-	g.ready.Store(true)
+	return nil
+}
+
+// loadCertificate reads the certificate that new connections are shown.
+func (g *Gateway) loadCertificate() error {
+	c, err := tls.LoadX509KeyPair(g.started.TLS.CertFile, g.started.TLS.KeyFile)
+	if err != nil {
+		return fmt.Errorf("gateway: tls: %w", err)
+	}
+	g.certificate.Store(&c)
 	return nil
 }
 
@@ -250,12 +268,16 @@ func (g *Gateway) AdminURL() string {
 
 // Reload serves f from the next request on. Requests under way finish with the
 // snapshot they began with. On error nothing changes. It returns the settings
-// of f that take a restart to apply.
+// in which f differs from what the process was started with, and which take a
+// restart to apply.
 func (g *Gateway) Reload(f *config.File) (restart []string, err error) {
 	g.reload.Lock()
 	defer g.reload.Unlock()
 	old := g.current.Load()
 	snap, err := g.assemble(f, old)
+	if err == nil && g.certificate.Load() != nil && f.TLS == g.started.TLS {
+		err = g.loadCertificate() // which may have been renewed
+	}
 	if err != nil {
 		g.Rejected()
 		return nil, err
@@ -280,7 +302,7 @@ func (g *Gateway) Reload(f *config.File) (restart []string, err error) {
 			g.log.Error("audit log cannot be reopened", "error", err)
 		}
 	}
-	return needRestart(old.file, f), nil
+	return needRestart(g.started, f), nil
 }
 
 // Rejected counts a configuration that was refused before it came to Reload.
@@ -320,6 +342,10 @@ func needRestart(old, f *config.File) []string {
 // instead of being closed under a request that is already on its way.
 const lingering = time.Second
 
+// auditFlush is how long the audit log may take to be written at the end, over
+// and above the time that the rest of a shutdown has.
+const auditFlush = 2 * time.Second
+
 // Shutdown stops serving without losing anything that was accepted: readiness
 // fails, the listener closes, requests under way and on open connections are
 // answered, and the queues are emptied. It gives up when ctx ends and returns
@@ -332,17 +358,24 @@ func (g *Gateway) Shutdown(ctx context.Context) error {
 		// still open would be reset in its backlog.
 		g.listener.Close()
 		g.draining.Store(true)
-		<-g.served
+		select {
+		case <-g.served:
+		case <-ctx.Done():
+		}
 		g.linger(ctx)
 		if err := g.public.ShutdownWithContext(ctx); err != nil && !errors.Is(err, net.ErrClosed) {
 			failed = fmt.Errorf("gateway: requests were still under way: %w", err)
 		}
 	}
+	g.room.closing.Store(true)
 	if err := g.room.drain(ctx); err != nil {
 		failed = errors.Join(failed, fmt.Errorf("gateway: observations were still waiting: %w", err))
 	}
 	if g.audit != nil {
-		if err := g.audit.Close(ctx); err != nil {
+		// Whatever else has used the time up, the records get some.
+		flush, cancel := context.WithTimeout(context.WithoutCancel(ctx), auditFlush)
+		defer cancel()
+		if err := g.audit.Close(flush); err != nil {
 			failed = errors.Join(failed, fmt.Errorf("gateway: %w", err))
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ahp-gateway/ahp-gateway/ahp"
 	"github.com/ahp-gateway/ahp-gateway/audit"
+	"github.com/ahp-gateway/ahp-gateway/decision"
 	"github.com/ahp-gateway/ahp-gateway/dedupe"
 	"github.com/ahp-gateway/ahp-gateway/tenant"
 )
@@ -153,7 +154,7 @@ func (g *Gateway) serve(ctx *fasthttp.RequestCtx, snap *snapshot, p *party, body
 			g.fail(ctx, x, unsupportedVersion)
 		case x.msg.Method == ahp.MethodConfiguration && doc.configuration != nil:
 			x.answer = ahp.AppendConfiguration(x.begin(), x.msg.ID, x.msg.Version, doc.configuration)
-			answer(ctx, x.answer[1:])
+			answer(ctx, x.answer[noteSize:])
 		default:
 			g.fail(ctx, x, &ahp.Error{Code: ahp.CodeMethodNotFound, Message: "Method not found"})
 		}
@@ -166,36 +167,47 @@ var unsupportedVersion = &ahp.Error{Code: ahp.CodeUnsupportedVersion, Message: "
 func (g *Gateway) fail(ctx *fasthttp.RequestCtx, x *exchange, err *ahp.Error) {
 	x.party.stats.errors[err.Code].Add(1)
 	x.fail(err)
-	answer(ctx, x.answer[1:])
+	answer(ctx, x.answer[noteSize:])
 }
 
 // intercept answers a valid hooks/intercept: with the known answer, with that
 // of an equal request in flight, or with what the chain decides.
 func (g *Gateway) intercept(ctx *fasthttp.RequestCtx, x *exchange, doc *document) {
 	span := g.startRequest(x, &ctx.Request.Header)
-	known, how, lead := x.party.answers.Begin(
-		dedupe.KeyOf(x.msg.Event.Source, x.msg.Event.ID), dedupe.FingerprintOf(x.msg.Body), x.deadline)
+	x.fingerprint = dedupe.FingerprintOf(x.msg.Body)
+	known, how, lead := x.party.answers.Begin(dedupe.KeyOf(x.msg.Event.Source, x.msg.Event.ID), x.fingerprint, x.deadline)
 	x.party.stats.dedupe[how].Add(1)
 	x.dedupe = how
 	switch how {
 	case dedupe.Hit, dedupe.Joined:
-		x.verdict, x.answer = verdict(known[0]), append(x.answer[:0], known...)
-		if x.verdict == verdictError {
-			x.failure = unavailable // the only error that a chain ends with
-		}
+		x.answer = append(x.answer[:0], known...)
+		x.readNote(doc)
 	case dedupe.TimedOut, dedupe.Abandoned:
 		x.fail(unavailable)
 	case dedupe.Miss:
 		// Whatever happens to the leader, those that joined are let go.
 		defer lead.Finish(nil, false)
-		x.decide(doc)
+		x.evaluate(doc)
 		lead.Finish(x.answer, x.final())
 	default:
-		x.decide(doc)
+		x.evaluate(doc)
 	}
-	answer(ctx, x.answer[1:])
+	answer(ctx, x.answer[noteSize:])
+	if how == dedupe.Miss || how == dedupe.Conflict {
+		x.settle(doc)
+	}
 	endRequest(span, x)
 	g.account(x, span)
+}
+
+// evaluate decides a message that nobody has decided yet. Its event counts as
+// told of from here on: those that are asked get no second copy from the
+// harness, and observers hear of it when it is settled.
+func (x *exchange) evaluate(doc *document) {
+	if x.msg.Version == ahp.Draft {
+		x.party.observed.Add(occurrence(&x.msg.Event))
+	}
+	x.decide(doc)
 }
 
 // dedupeNames are the audit record's words for what the event-id cache knew.
@@ -216,20 +228,15 @@ func (g *Gateway) notify(x *exchange, doc *document, h *fasthttp.RequestHeader) 
 		x.party.stats.invalid.Add(1)
 		return
 	}
-	if !x.party.observed.Add(dedupe.KeyOf(x.msg.Event.Source, x.msg.Event.ID)) {
+	if !x.party.observed.Add(occurrence(&x.msg.Event)) {
 		x.party.stats.repeated.Add(1)
 		return
 	}
 	x.party.stats.observed.Add(1)
 	x.trace = incoming(h)
-	for _, hop := range doc.observe[x.msg.Event.Type] {
-		g.observe(hop, &x.msg, x.trace)
-	}
-	if x.msg.Version != ahp.Draft {
-		return
-	}
-	for _, hop := range doc.intercept[x.msg.Event.Type] {
-		g.observe(hop, &x.msg, x.trace)
+	g.observe(doc.observe[x.msg.Event.Type], &x.msg, x.trace)
+	if x.msg.Version == ahp.Draft {
+		g.observe(doc.intercept[x.msg.Event.Type], &x.msg, x.trace)
 	}
 }
 
@@ -284,28 +291,37 @@ func (g *Gateway) acquire(snap *snapshot, p *party) *exchange {
 	return x
 }
 
-// maxKept is the largest buffer that an exchange keeps for its next request.
-const maxKept = 64 << 10
+// The largest buffers that an exchange keeps for its next request, in bytes and
+// in effects or steps.
+const (
+	maxKept      = 16 << 10
+	maxKeptItems = 64
+)
 
 // release empties an exchange and returns it to the pool.
 func (g *Gateway) release(x *exchange) {
-	kept := exchange{
-		resp:    ahp.Response{Body: keep(x.resp.Body)},
-		request: keep(x.request),
-		answer:  keep(x.answer),
-		effects: x.effects[:0],
-		steps:   x.steps[:0],
+	*x = exchange{
+		resp:    ahp.Response{Body: keep(x.resp.Body, maxKept)},
+		request: keep(x.request, maxKept),
+		answer:  keep(x.answer, maxKept),
+		effects: forget(x.effects),
+		state:   decision.State{Effects: forget(x.state.Effects)},
+		steps:   forget(x.steps),
 	}
-	kept.state = x.state
-	kept.state.Reset()
-	*x = kept
 	g.exchanges.Put(x)
 }
 
-// keep returns the buffer for reuse unless one large message has grown it.
-func keep(b []byte) []byte {
-	if cap(b) > maxKept {
+// keep returns a buffer, emptied, for reuse, unless one large message has grown
+// it beyond max.
+func keep[T any](b []T, max int) []T {
+	if cap(b) > max {
 		return nil
 	}
 	return b[:0]
+}
+
+// forget is keep for what points elsewhere: nothing of that is kept alive.
+func forget[T any](b []T) []T {
+	clear(b)
+	return keep(b, maxKeptItems)
 }

@@ -5,10 +5,12 @@ import (
 	"crypto/tls"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"net/netip"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -20,23 +22,62 @@ type entrance struct {
 	max int         // connections of one address
 
 	rejected *atomic.Int64 // connections over max
+	log      *slog.Logger
+	closed   chan struct{}
+	close    sync.Once
 	mu       sync.Mutex
 	open     map[netip.Addr]int
 }
 
 // newEntrance returns l with at most max connections of one address. Those over
 // it are added to rejected.
-func newEntrance(l net.Listener, config *tls.Config, rejected *atomic.Int64, max int) *entrance {
-	return &entrance{Listener: l, tls: config, max: max, rejected: rejected, open: make(map[netip.Addr]int)}
+func newEntrance(l net.Listener, config *tls.Config, rejected *atomic.Int64, max int, log *slog.Logger) *entrance {
+	return &entrance{Listener: l, tls: config, max: max, rejected: rejected, log: log,
+		closed: make(chan struct{}), open: make(map[netip.Addr]int)}
+}
+
+// Close closes the listener. Connections live on.
+func (e *entrance) Close() error {
+	e.close.Do(func() { close(e.closed) })
+	return e.Listener.Close()
+}
+
+// pause reports whether an error of Accept may pass, and waits before the next
+// try: out of file descriptors or memory, a listener that gives up would turn
+// a flood of connections into an outage.
+func (e *entrance) pause(err error, tries int) bool {
+	if errors.Is(err, net.ErrClosed) {
+		return false
+	}
+	var passing interface{ Temporary() bool }
+	if (!errors.As(err, &passing) || !passing.Temporary()) && !errors.Is(err, syscall.ENOBUFS) && !errors.Is(err, syscall.ENOMEM) {
+		return false
+	}
+	if tries == 0 {
+		e.log.Warn("connections cannot be accepted for now", "error", err)
+	}
+	wait := time.NewTimer(min(5*time.Millisecond<<min(tries, 8), time.Second))
+	defer wait.Stop()
+	select {
+	case <-wait.C:
+		return true
+	case <-e.closed:
+		return false
+	}
 }
 
 // Accept returns the next connection whose address is within its limit.
 func (e *entrance) Accept() (net.Conn, error) {
-	for {
+	for tries := 0; ; {
 		c, err := e.Listener.Accept()
 		if err != nil {
+			if e.pause(err, tries) {
+				tries++
+				continue
+			}
 			return nil, err
 		}
+		tries = 0
 		from := address(c)
 		if !e.enter(from) {
 			e.rejected.Add(1)

@@ -113,6 +113,51 @@ func TestNoSecondCopyForTheCalled(t *testing.T) {
 	}
 }
 
+// An id that comes twice with other content hides nothing from observers.
+func TestSameIDIsObservedForEachContent(t *testing.T) {
+	interceptor, observer := fakebackend.Start(t), fakebackend.Start(t)
+	r := start(t, open(registration("draft",
+		hook("com.example.interceptor", interceptor.URL, intercepts("draft", "fail-open", 5000)),
+		hook("com.example.observer", observer.URL, observes("draft", `"*"`)))))
+	r.post("/hooks", notification("draft", "e1", "session.end", `,"harness":{"name":"h","version":"1"},"session":{"id":"s"},"outcome":"completed","reason":"r"`))
+	r.post("/hooks", eventDraft("e1"))
+	r.post("/hooks", strings.Replace(eventDraft("e1"), "git status", "other", 1))
+	r.post("/hooks", eventDraft("e1"))
+	r.stop()
+	if got := seen(observer.Requests()); got != "observe e1, observe e1, observe e1" {
+		t.Errorf("observer got %q; want the session's end and both tool calls", got)
+	}
+}
+
+// A hooks/observe that overtakes the decision gives those that are being asked
+// no second copy, and observers none before settlement.
+func TestObserveDuringDecision(t *testing.T) {
+	arrived, release := make(chan struct{}), make(chan struct{})
+	interceptor := fakebackend.Start(t, fakebackend.WithScript(func(_ int, q *fakebackend.Request) string {
+		if q.RPCMethod == "hooks/intercept" {
+			close(arrived)
+			<-release
+		}
+		return "pass"
+	}))
+	observer := fakebackend.Start(t)
+	r := start(t, open(registration("draft",
+		hook("com.example.interceptor", interceptor.URL, intercepts("draft", "fail-open", 5000)),
+		hook("com.example.observer", observer.URL, observes("draft", `"*"`)))))
+	done := make(chan struct{})
+	go func() { r.post("/hooks", eventDraft("e1")); close(done) }()
+	<-arrived
+	r.post("/hooks", notification("draft", "e1", "tool.before",
+		`,"harness":{"name":"h","version":"1"},"call":{"id":"c"},"path":"native","tool":{"name":"Bash","origin":"native","input":{}}`))
+	early := observer.Count()
+	close(release)
+	<-done
+	r.stop()
+	if a, b := seen(interceptor.Requests()), seen(observer.Requests()); a != "intercept e1" || b != "observe e1" || early != 0 {
+		t.Errorf("interceptor got %q, observer %q, %d of it before settlement; want intercept e1, observe e1, 0", a, b, early)
+	}
+}
+
 func TestObserveBothSnapshots(t *testing.T) {
 	const session = `,"session":{"id":"s"}`
 	const harness = `,"harness":{"name":"h","version":"1"}`

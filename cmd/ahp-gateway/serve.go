@@ -174,10 +174,6 @@ func (s *server) reload(cause string, changed []string) {
 	}
 	s.drain = f.Limits.DrainTimeout
 	log.Info("configuration reloaded")
-	rotated := f.TLS.CertFile != "" && (slices.Contains(changed, f.TLS.CertFile) || slices.Contains(changed, f.TLS.KeyFile))
-	if rotated && !slices.Contains(restart, "tls") {
-		restart = append(restart, "tls")
-	}
 	for _, setting := range restart {
 		log.Warn("a changed setting takes a restart", "setting", setting)
 	}
