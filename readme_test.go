@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -48,23 +49,18 @@ func TestReadme(t *testing.T) {
 	denied := events[0]
 	passed := strings.NewReplacer(" --force", "", "evt-1", "evt-2").Replace(denied)
 	for body, want := range map[string]string{denied: `"type":"deny"`, passed: `"effects":[]`} {
-		resp, err := http.Post(url+"/hooks", "application/json", strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		answer, err := io.ReadAll(resp.Body)
-		resp.Body.Close()
-		if err != nil || !strings.Contains(string(answer), want) {
+		if answer := post(t, url, body); !strings.Contains(answer, want) {
 			t.Errorf("POST of %s = %s; want %s", body, answer, want)
 		}
 	}
+	checkMetrics(t, string(readme), binary, files[0], denied)
 
 	for _, line := range strings.Split(string(readme), "\n") {
 		command, comment, ok := strings.Cut(line, "   # exit code 2")
 		if !ok {
 			continue
 		}
-		args := strings.Fields(strings.Replace(strings.TrimPrefix(command, "go run ./cmd/ahp-gateway "), "'git push --force'", "COMMAND", 1))
+		args := strings.Fields(strings.Replace(strings.TrimPrefix(command, "bin/ahp-gateway "), "'git push --force'", "COMMAND", 1))
 		for i, a := range args {
 			switch a {
 			case "COMMAND":
@@ -99,27 +95,93 @@ func blocks(markdown, language string) []string {
 	}
 }
 
-// demo starts the demo on a free port and returns its URL.
-func demo(t *testing.T, binary string) string {
+// checkMetrics serves the README's first configuration, whose backends are not
+// there, and looks for every metric that the README names.
+func checkMetrics(t *testing.T, readme, binary, configuration, event string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	cmd := exec.CommandContext(ctx, binary, "demo", "--listen", "127.0.0.1:0")
-	out, err := cmd.StdoutPipe()
+	path := filepath.Join(t.TempDir(), "gateway.yaml")
+	configuration = strings.NewReplacer("127.0.0.1:8787", "127.0.0.1:0", "127.0.0.1:8788", "127.0.0.1:0").Replace(configuration)
+	if err := os.WriteFile(path, []byte(configuration), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	lines := run(t, binary, "serve", "--config", path)
+	var url, admin string
+	for (url == "" || admin == "") && lines.Scan() {
+		if _, a, ok := strings.Cut(lines.Text(), "admin on "); ok {
+			admin = strings.Trim(a, `"`)
+		}
+		if u, ok := strings.CutPrefix(lines.Text(), "listening on "); ok {
+			url = u
+		}
+	}
+	if got := post(t, url, event); !strings.Contains(got, "io.ahp-gateway.fail_closed") {
+		t.Errorf("the README's configuration without its backends = %s; want the fail-closed deny", got)
+	}
+	resp, err := http.Get(admin + "/metrics")
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer resp.Body.Close()
+	metrics, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := regexp.MustCompile("`(ahp_gateway_[a-z_]+)`").FindAllStringSubmatch(readme, -1)
+	if len(names) == 0 {
+		t.Error("README names no metric")
+	}
+	for _, name := range names {
+		if !strings.Contains(string(metrics), "# TYPE "+name[1]+" ") {
+			t.Errorf("README names the metric %s, which /metrics does not have", name[1])
+		}
+	}
+}
+
+// post sends a message and returns the answer.
+func post(t *testing.T, url, body string) string {
+	t.Helper()
+	resp, err := http.Post(url+"/hooks", "application/json", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(answer)
+}
+
+// run starts the command until the test ends and returns the lines of both its
+// outputs.
+func run(t *testing.T, binary string, args ...string) *bufio.Scanner {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	cmd := exec.CommandContext(ctx, binary, args...)
+	r, w := io.Pipe()
+	cmd.Stdout, cmd.Stderr = w, w
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		cancel()
+		r.Close()
 		_ = cmd.Wait()
 	})
-	lines := bufio.NewScanner(out)
+	return bufio.NewScanner(r)
+}
+
+// demo starts the demo on a free port and returns its URL.
+func demo(t *testing.T, binary string) string {
+	t.Helper()
+	lines := run(t, binary, "demo", "--listen", "127.0.0.1:0")
 	for lines.Scan() {
 		if url, ok := strings.CutPrefix(lines.Text(), "listening on "); ok {
-			go func() { _, _ = io.Copy(io.Discard, out) }()
-			return strings.TrimSpace(url)
+			go func() {
+				for lines.Scan() {
+				}
+			}()
+			return url
 		}
 	}
 	t.Fatal("the demo ended without listening")

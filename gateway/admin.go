@@ -22,8 +22,12 @@ func (g *Gateway) newPrivate(address net.Addr) *http.Server {
 		mux.Handle("GET /metrics", g.metrics)
 	}
 	mux.HandleFunc("GET /admin/config", func(w http.ResponseWriter, _ *http.Request) {
+		f := g.current.Load().file
 		w.Header().Set("Content-Type", "application/yaml")
-		_, _ = w.Write(g.current.Load().file.Print())
+		for _, setting := range needRestart(g.started, f) {
+			_, _ = w.Write([]byte("# takes a restart and is not in use yet: " + setting + "\n"))
+		}
+		_, _ = w.Write(f.Print())
 	})
 	mux.HandleFunc("GET /admin/backends", g.backends)
 	return &http.Server{

@@ -194,11 +194,25 @@ func (g *Gateway) assemblePeer(f *config.File, t *config.Tenant, h *config.Hook,
 	b.breaker = breaker.New(client, breaker.Settings{
 		Disabled: own.Breaker.Disabled, Window: own.Breaker.Window, Buckets: own.Breaker.Buckets, Volume: own.Breaker.Volume,
 		Ratio: own.Breaker.Ratio, OpenFor: own.Breaker.OpenFor, Probes: own.Breaker.Probes, InFlight: own.InFlight,
-		OnChange: func(_, to breaker.State) { stats.transitions[to].Add(1) },
+		OnChange: func(_, to breaker.State) {
+			stats.transitions[to].Add(1)
+			go g.announce(t.ID, h.ID, to, stats) // a log may take its time, and the breaker's lock is held
+		},
 	})
 	b.courier = newCourier(stats, &g.room, p.share, f.Limits.ObserveQueue, g.log)
 	p.peers = append(p.peers, b)
 	return b, nil
+}
+
+// announce logs a breaker that has opened or closed.
+func (g *Gateway) announce(tenant, backend string, to breaker.State, stats *peerStats) {
+	switch to {
+	case breaker.Open:
+		g.log.Warn("circuit breaker opened: the backend is not asked for now", "tenant", tenant, "backend", backend,
+			"last_failure", ahp.FailureClass(stats.lastFailure.Load()).String())
+	case breaker.Closed:
+		g.log.Info("circuit breaker closed: the backend is asked again", "tenant", tenant, "backend", backend)
+	}
 }
 
 // digest covers everything that a peer is made from, secrets included.

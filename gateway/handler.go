@@ -89,10 +89,12 @@ func (g *Gateway) handle(ctx *fasthttp.RequestCtx) {
 	switch denied, wait := party.limiter.Acquire(); denied {
 	case tenant.Admitted:
 	case tenant.DeniedRate:
+		party.stats.throttled[denied].Add(1)
 		retryAfter(ctx, wait)
 		g.refuse(ctx, refusedRate, fasthttp.StatusTooManyRequests, "the tenant is over its rate")
 		return
 	default:
+		party.stats.throttled[denied].Add(1)
 		retryAfter(ctx, wait)
 		g.refuse(ctx, refusedTenantInFlight, fasthttp.StatusServiceUnavailable, "the tenant is at its limit of requests in flight")
 		return

@@ -25,6 +25,7 @@ const (
 	instrumentErrors
 	instrumentNotifications
 	instrumentRefused
+	instrumentThrottled
 	instrumentPanics
 	instrumentReloads
 
@@ -42,6 +43,7 @@ var instruments = [instrumentCount]struct{ name, unit, description string }{
 	instrumentErrors:         {"ahp.gateway.errors", "{response}", "JSON-RPC errors answered, by code."},
 	instrumentNotifications:  {"ahp.gateway.notifications", "{notification}", "hooks/observe notifications received, by result."},
 	instrumentRefused:        {"ahp.gateway.refused", "{request}", "Requests refused before they were an event, by reason."},
+	instrumentThrottled:      {"ahp.gateway.throttled", "{request}", "Requests of a tenant refused at its own limits, by reason: a harness that fails open on them passes unseen."},
 	instrumentPanics:         {"ahp.gateway.panics", "{panic}", "Faults of the gateway that were recovered."},
 	instrumentReloads:        {"ahp.gateway.config.reloads", "{reload}", "Configuration reloads, by result."},
 }
@@ -93,7 +95,7 @@ func (g *Gateway) instrument(meter metric.Meter) error {
 	}
 	inFlight := gauge("ahp.gateway.in_flight", "{request}", "Requests being served.")
 	connections := gauge("ahp.gateway.connections", "{connection}", "Open connections of the public listener.")
-	state := gauge("ahp.gateway.breaker.state", "1", "State of a circuit breaker: 0 closed, 1 half open, 2 open.")
+	state := gauge("ahp.gateway.breaker.state", "", "State of a circuit breaker: 0 closed, 1 half open, 2 open.")
 	queued := gauge("ahp.gateway.deliveries.queued", "{message}", "Observations and shadow calls waiting for a backend.")
 	queuedBytes := gauge("ahp.gateway.deliveries.queued_bytes", "By", "Bytes of observations and shadow calls waiting.")
 	auditDepth := gauge("ahp.gateway.audit.queued", "{record}", "Audit records waiting to be written.")
@@ -108,8 +110,8 @@ func (g *Gateway) instrument(meter metric.Meter) error {
 		err = e
 	}
 	observed = append(observed, auditRecords, rejected)
-	generation := gauge("ahp.gateway.config.generation", "1", "Number of the configuration generation being served.")
-	reloadOK := gauge("ahp.gateway.config.last_reload_successful", "1", "1 if the last reload was done, 0 if it was refused.")
+	generation := gauge("ahp.gateway.config.generation", "", "Number of the configuration generation being served.")
+	reloadOK := gauge("ahp.gateway.config.last_reload_successful", "", "1 if the last reload was done, 0 if it was refused.")
 	reloadTime := gauge("ahp.gateway.config.last_reload_success_timestamp", "s", "When the last reload was done, in Unix seconds.")
 	if err != nil {
 		return fmt.Errorf("gateway: instruments: %w", err)

@@ -401,6 +401,7 @@ func TestInstruments(t *testing.T) {
 		"ahp.gateway.errors":                               "ahp.tenant rpc.jsonrpc.error_code",
 		"ahp.gateway.notifications":                        "ahp.result ahp.tenant",
 		"ahp.gateway.refused":                              "ahp.reason",
+		"ahp.gateway.throttled":                            "ahp.reason ahp.tenant",
 		"ahp.gateway.panics":                               "",
 		"ahp.gateway.config.reloads":                       "ahp.result",
 		"ahp.gateway.decision.duration":                    "ahp.verdict",

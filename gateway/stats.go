@@ -11,6 +11,7 @@ import (
 	"github.com/ahp-gateway/ahp-gateway/audit"
 	"github.com/ahp-gateway/ahp-gateway/breaker"
 	"github.com/ahp-gateway/ahp-gateway/dedupe"
+	"github.com/ahp-gateway/ahp-gateway/tenant"
 )
 
 // Counters on the request path are plain atomics that are found once, at
@@ -136,10 +137,11 @@ type partyStats struct {
 	dedupe                        [dedupe.Abandoned + 1]*counter
 	errors                        map[ahp.Code]*counter
 	observed, repeated, invalid   *counter // hooks/observe
+	throttled                     [tenant.DeniedRate + 1]*counter
 }
 
-func newPartyStats(tenant string) *partyStats {
-	s := &partyStats{counters: counters{shared: []attribute.KeyValue{attrTenant.String(tenant)}}}
+func newPartyStats(id string) *partyStats {
+	s := &partyStats{counters: counters{shared: []attribute.KeyValue{attrTenant.String(id)}}}
 	s.pass = s.add(instrumentDecisions, attrVerdict.String("pass"))
 	s.deny = s.add(instrumentDecisions, attrVerdict.String("deny"))
 	s.failClosed = s.add(instrumentDecisions, attrVerdict.String("fail_closed"))
@@ -156,6 +158,9 @@ func newPartyStats(tenant string) *partyStats {
 	s.observed = s.add(instrumentNotifications, attrResult.String("accepted"))
 	s.repeated = s.add(instrumentNotifications, attrResult.String("repeated"))
 	s.invalid = s.add(instrumentNotifications, attrResult.String("invalid"))
+	for _, d := range []tenant.Denied{tenant.DeniedInFlight, tenant.DeniedRate} {
+		s.throttled[d] = s.add(instrumentThrottled, attrReason.String(d.String()))
+	}
 	return s
 }
 
@@ -165,6 +170,7 @@ type peerStats struct {
 	outcomes                   [audit.OutcomeNotCalled + 1]*counter
 	delivered, failed, dropped *counter // observations and shadow calls
 	transitions                [breaker.Open + 1]*counter
+	lastFailure                atomic.Uint32            // an ahp.FailureClass
 	attributes                 metric.MeasurementOption // of the backend itself
 	duration                   []metric.RecordOption
 
@@ -190,6 +196,9 @@ func newPeerStats(tenant, backend string) *peerStats {
 
 // failure counts one operational failure.
 func (s *peerStats) failure(c ahp.FailureClass) {
+	if c.TripsBreaker() {
+		s.lastFailure.Store(uint32(c))
+	}
 	if n, ok := s.failures.Load(c); ok {
 		n.(*counter).Add(1)
 		return

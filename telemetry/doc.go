@@ -14,8 +14,8 @@
 // _ratio, a unit in braces → nothing); a counter ends in _total. So the counter
 // ahp.gateway.decisions is ahp_gateway_decisions_total, the histogram
 // ahp.gateway.decision.duration with unit s is
-// ahp_gateway_decision_duration_seconds, the up-down counter ahp.gateway.inflight
-// is ahp_gateway_inflight. The scope of a meter is no label: an instrument's
+// ahp_gateway_decision_duration_seconds, the up-down counter ahp.gateway.in_flight
+// is ahp_gateway_in_flight. The scope of a meter is no label: an instrument's
 // name must be unique in the process.
 //
 // A histogram with unit s has the boundaries of DurationBoundaries, whatever

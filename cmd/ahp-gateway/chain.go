@@ -42,7 +42,7 @@ func (c chain) String() string {
 	var calls string
 	switch c.Backends {
 	case 0:
-		calls = "calls in shadow mode only"
+		calls = "calls in shadow mode only, so that nothing is ever denied"
 	case 1:
 		calls = "1 call"
 	default:

@@ -26,8 +26,8 @@ func (p program) configPrintCommand() *cobra.Command {
 		Use:   "print",
 		Short: "Print the effective configuration, without secrets",
 		Long: `Prints the configuration as the gateway understands it, as YAML: every default
-filled in, every registration document inline, every path absolute. References
-to secrets are shown, secrets never. Without --config it prints the defaults.`,
+filled in, every registration document inline, every path absolute. Of
+secrets the references are shown, of keys a shortened digest. Without --config it prints the defaults.`,
 		Example: `  ahp-gateway config print
   ahp-gateway config print --config gateway.yaml`,
 		Args: cobra.NoArgs,

@@ -4,8 +4,12 @@ import (
 	"bytes"
 	"crypto/rand"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/ahp-gateway/ahp-gateway/ahp"
 )
@@ -68,7 +72,25 @@ func marshal(v any) []byte {
 	if err := enc.Encode(v); err != nil {
 		panic("ahp-gateway: " + err.Error())
 	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+	return escapeInvisible(bytes.TrimSuffix(b.Bytes(), []byte("\n")))
+}
+
+// escapeInvisible writes what a terminal would obey and not show as an escape:
+// a backend's text may reach it.
+func escapeInvisible(text []byte) []byte {
+	var out []byte
+	for _, r := range string(text) {
+		switch {
+		case r == '\n' || unicode.IsPrint(r):
+			out = utf8.AppendRune(out, r)
+		case r > 0xFFFF:
+			high, low := utf16.EncodeRune(r)
+			out = fmt.Appendf(out, `\u%04x\u%04x`, high, low)
+		default:
+			out = fmt.Appendf(out, `\u%04x`, r)
+		}
+	}
+	return out
 }
 
 // fill takes what the flags of send say over the defaults.

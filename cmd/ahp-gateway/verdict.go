@@ -150,7 +150,15 @@ func rpcError(body []byte) *verdict {
 	if err != nil {
 		return nil
 	}
-	return &verdict{Decision: "error", ErrorCode: code, Message: string(ahp.Text(member(object, "message")))}
+	message := string(ahp.Text(member(object, "message")))
+	var supported []string
+	for v := range ahp.Elements(member(member(object, "data"), "supported")) {
+		supported = append(supported, string(ahp.Text(v)))
+	}
+	if len(supported) > 0 {
+		message += ": supported are " + strings.Join(supported, ", ") + " (--protocol-version)"
+	}
+	return &verdict{Decision: "error", ErrorCode: code, Message: message}
 }
 
 // member returns a raw member of a raw object, or nil. It knows the exact name
