@@ -27,6 +27,7 @@ func Default() File {
 			InFlightPerTenant: 1024,
 			Budget:            30 * time.Second,
 			ObserveQueue:      1024,
+			BodyBytes:         256 * mib,
 			ObserveBytes:      64 * mib,
 			AuditQueue:        8192,
 			DrainTimeout:      25 * time.Second,

@@ -199,6 +199,7 @@ func (r *reader) limits(s spot, l *Limits) (burstSet bool) {
 	burstSet = o.count("burst", &l.Burst, 1, maxCount)
 	o.duration("budget", &l.Budget)
 	o.count("observeQueue", &l.ObserveQueue, 1, maxCount)
+	o.size("bodyBytes", &l.BodyBytes, 1)
 	o.size("observeBytes", &l.ObserveBytes, 1)
 	o.count("auditQueue", &l.AuditQueue, 1, maxCount)
 	o.duration("drainTimeout", &l.DrainTimeout)

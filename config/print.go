@@ -79,6 +79,7 @@ func (p *printer) limits(l *Limits) {
 	p.rate(l.Rate, l.Burst)
 	p.duration("budget", l.Budget)
 	p.int("observeQueue", l.ObserveQueue)
+	p.int("bodyBytes", l.BodyBytes)
 	p.int("observeBytes", l.ObserveBytes)
 	p.int("auditQueue", l.AuditQueue)
 	p.duration("drainTimeout", l.DrainTimeout)

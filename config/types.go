@@ -47,6 +47,7 @@ type Log struct {
 // Limits are the gateway's own bounds. See Default for the values.
 type Limits struct {
 	Body              int           // bytes of a request body; 413 beyond
+	BodyBytes         int           // bytes of all request bodies being received or answered; 503 beyond
 	Response          int           // bytes of a backend's answer; an operational failure beyond
 	Headers           int           // bytes of a request's header block; 431 beyond
 	ReadTimeout       time.Duration // to read one whole request

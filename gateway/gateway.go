@@ -65,6 +65,7 @@ type Gateway struct {
 	audit     *audit.Queue
 	auditFile *audit.FileSink // nil unless the audit log is a file
 	room      room
+	bodies    bodies
 	exchanges sync.Pool
 
 	public   *fasthttp.Server
@@ -92,6 +93,7 @@ func New(f *config.File, o Options) (*Gateway, error) {
 		started:   f,
 	}
 	g.room.max = int64(f.Limits.ObserveBytes)
+	g.bodies.max, g.bodies.each = int64(f.Limits.BodyBytes), int64(f.Limits.Body)
 	if g.log == nil {
 		g.log = slog.New(slog.DiscardHandler)
 	}
@@ -224,7 +226,7 @@ func (g *Gateway) Start() error {
 			}
 		}()
 	}
-	g.listener = newEntrance(public, secure, &g.stats.crowded, f.Limits.ConnectionsPerIP, g.log)
+	g.listener = newEntrance(public, secure, &g.bodies, &g.stats.crowded, f.Limits.ConnectionsPerIP, g.log)
 	g.ready.Store(true)
 	go func() {
 		defer close(g.served)
@@ -326,6 +328,7 @@ func needRestart(old, f *config.File) []string {
 	differ("log", old.Log != f.Log)
 	differ("audit", old.Audit.File != f.Audit.File || old.Audit.Stdout != f.Audit.Stdout || old.Audit.Overflow != f.Audit.Overflow)
 	differ("limits.body", a.Body != b.Body)
+	differ("limits.bodyBytes", a.BodyBytes != b.BodyBytes)
 	differ("limits.headers", a.Headers != b.Headers)
 	differ("limits.readTimeout", a.ReadTimeout != b.ReadTimeout)
 	differ("limits.writeTimeout", a.WriteTimeout != b.WriteTimeout)

@@ -269,6 +269,9 @@ func (g *Gateway) unreadable(ctx *fasthttp.RequestCtx, err error) {
 	var small *fasthttp.ErrSmallBuffer
 	var late interface{ Timeout() bool } // of package net and of fasthttp
 	switch {
+	case errors.Is(err, errBusy):
+		retryAfter(ctx, time.Second)
+		g.refuse(ctx, refusedInFlight, fasthttp.StatusServiceUnavailable, errBusy.Error())
 	case errors.Is(err, errFraming):
 		g.refuse(ctx, refusedFraming, fasthttp.StatusBadRequest, errFraming.Error())
 	case errors.As(err, &small):

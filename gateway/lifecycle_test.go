@@ -1,7 +1,10 @@
 package gateway
 
 import (
+	"bufio"
 	"context"
+	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -9,6 +12,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/ahp-gateway/ahp-gateway/internal/fakebackend"
 )
@@ -63,7 +67,7 @@ func TestAcceptSurvivesExhaustion(t *testing.T) {
 	s := &starving{Listener: l}
 	s.failures.Store(4)
 	var log strings.Builder
-	e := newEntrance(s, nil, new(atomic.Int64), 10, slog.New(slog.NewTextHandler(&log, nil)))
+	e := newEntrance(s, nil, new(bodies), new(atomic.Int64), 10, slog.New(slog.NewTextHandler(&log, nil)))
 	client, err := net.Dial("tcp", l.Addr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -137,5 +141,69 @@ func TestDrainGivesUpFailingObserver(t *testing.T) {
 	}
 	if failed, dropped := stats.failed.Load(), stats.dropped.Load(); failed > courierWorkers || failed+dropped != 50 {
 		t.Errorf("%d deliveries failed and %d were dropped; want at most %d failed, and 50 in all", failed, dropped, courierWorkers)
+	}
+}
+
+// The bodies of all requests together are bounded, whoever sends them: what
+// finds no room is told so at once, and what is answered makes room.
+func TestBodiesAreBounded(t *testing.T) {
+	b := fakebackend.Start(t)
+	r := start(t, open(registration("0.1", hook("com.example.b", b.URL, intercepts("0.1", "fail-open", 5000))), "limits: {bodyBytes: 1MiB}"))
+	const size = 700 << 10
+	body := event01("e1", `,"unknown":"`+strings.Repeat("x", size)+`"`)
+	head := fmt.Sprintf("POST /hooks HTTP/1.1\r\nHost: gateway\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", len(body))
+	dial := func() net.Conn {
+		c, err := net.Dial("tcp", r.listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		return c
+	}
+	send := func(c net.Conn, text string) {
+		if _, err := io.WriteString(c, text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	answer := func(c net.Conn) *http.Response {
+		resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.Copy(io.Discard, resp.Body)
+		return resp
+	}
+	first, second := dial(), dial()
+	send(first, head+body[:1])
+	for r.bodies.used.Load() == 0 {
+		time.Sleep(time.Millisecond) // until the first head has been read
+	}
+	send(second, head)
+	if resp := answer(second); resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") == "" {
+		t.Errorf("second body = %d; want 503 with Retry-After", resp.StatusCode)
+	}
+	send(first, body[1:])
+	if resp := answer(first); resp.StatusCode != http.StatusOK {
+		t.Errorf("first body = %d; want 200", resp.StatusCode)
+	}
+	if got := r.bodies.used.Load(); got != 0 {
+		t.Errorf("%d bytes are held after the answer; want 0", got)
+	}
+	if a := r.post("/hooks", body); a.decision() != "pass" {
+		t.Errorf("the next body = %s; want pass", a.body)
+	}
+	third := dial()
+	send(third, head)
+	for r.bodies.used.Load() == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	third.Close()
+	for r.bodies.used.Load() != 0 {
+		time.Sleep(time.Millisecond) // until the server has seen it go
+	}
+	large := dial()
+	send(large, strings.Replace(head, fmt.Sprint(len(body)), "99999999", 1))
+	if resp := answer(large); resp.StatusCode != http.StatusRequestEntityTooLarge {
+		t.Errorf("a body beyond limits.body = %d; want 413", resp.StatusCode)
 	}
 }

@@ -21,6 +21,7 @@ type entrance struct {
 	tls *tls.Config // nil without TLS
 	max int         // connections of one address
 
+	bodies   *bodies
 	rejected *atomic.Int64 // connections over max
 	log      *slog.Logger
 	closed   chan struct{}
@@ -31,8 +32,8 @@ type entrance struct {
 
 // newEntrance returns l with at most max connections of one address. Those over
 // it are added to rejected.
-func newEntrance(l net.Listener, config *tls.Config, rejected *atomic.Int64, max int, log *slog.Logger) *entrance {
-	return &entrance{Listener: l, tls: config, max: max, rejected: rejected, log: log,
+func newEntrance(l net.Listener, config *tls.Config, b *bodies, rejected *atomic.Int64, max int, log *slog.Logger) *entrance {
+	return &entrance{Listener: l, tls: config, max: max, bodies: b, rejected: rejected, log: log,
 		closed: make(chan struct{}), open: make(map[netip.Addr]int)}
 }
 
@@ -133,6 +134,20 @@ func (e *entrance) reject(c net.Conn) {
 	}
 }
 
+// bodies bounds the bytes of request bodies that are being received or answered,
+// by whomever: they are held before a credential is looked at.
+type bodies struct {
+	used atomic.Int64
+	max  int64 // of all together
+	each int64 // of one: what is longer is refused by the server, at this length
+}
+
+// freeBody is how much of a body is not counted: what every connection may hold.
+const freeBody = 16 << 10
+
+// errBusy ends a connection whose request finds no room.
+var errBusy = errors.New("no room for the request's body")
+
 // errFraming ends a connection on which framing found a fault.
 var errFraming = errors.New("ambiguous framing")
 
@@ -143,22 +158,58 @@ type strictConn struct {
 	from     netip.Addr
 	closed   atomic.Bool
 	framing  framing
-	failed   bool
+	fault    error        // what ends the connection
+	held     atomic.Int64 // of the room for bodies
 }
 
 func (c *strictConn) Read(p []byte) (int, error) {
-	if c.failed {
-		return 0, errFraming
+	if c.fault != nil {
+		return 0, c.fault
 	}
 	n, err := c.Conn.Read(p)
-	if good := c.framing.pass(p[:n]); good < n {
-		c.failed = true
+	good := c.framing.pass(p[:n])
+	if c.framing.body > freeBody && !c.hold(c.framing.body) {
+		c.fault = errBusy
+		return 0, c.fault
+	}
+	if good < n {
+		c.fault = errFraming
 		if good == 0 {
-			return 0, errFraming
+			return 0, c.fault
 		}
 		return good, nil
 	}
 	return n, err
+}
+
+// hold reserves room for a body of n bytes in all, and reports whether there is.
+func (c *strictConn) hold(n uint64) bool {
+	b := c.entrance.bodies
+	more := int64(min(n, uint64(b.each))) - c.held.Load()
+	if more <= 0 {
+		return true
+	}
+	if b.used.Add(more) > b.max {
+		b.used.Add(-more)
+		return false
+	}
+	c.held.Add(more)
+	return true
+}
+
+// release gives the room back.
+func (c *strictConn) release() {
+	if n := c.held.Swap(0); n > 0 {
+		c.entrance.bodies.used.Add(-n)
+	}
+}
+
+// Write writes an answer. With it a request that has been read whole is done with.
+func (c *strictConn) Write(p []byte) (int, error) {
+	if c.framing.state == framingRequest {
+		c.release()
+	}
+	return c.Conn.Write(p)
 }
 
 // Close closes the connection, once, and makes room for another one.
@@ -167,6 +218,7 @@ func (c *strictConn) Close() error {
 		return nil
 	}
 	defer c.entrance.leave(c.from)
+	c.release()
 	return c.Conn.Close()
 }
 
@@ -191,6 +243,7 @@ type framing struct {
 	state   framingState
 	left    uint64 // bytes of the body or chunk that are still to come
 	length  uint64 // of the body
+	body    uint64 // bytes of the request's body that have been announced
 	sized   bool   // Content-Length seen
 	chunked bool   // Transfer-Encoding seen
 	blank   bool   // an empty line in front of the request seen
@@ -277,7 +330,7 @@ func (f *framing) end() bool {
 			f.blank = true
 			return true
 		}
-		f.state = framingHeader
+		f.state, f.body = framingHeader, 0
 		return true
 	case framingHeader:
 		if !empty {
@@ -289,7 +342,7 @@ func (f *framing) end() bool {
 		case f.chunked:
 			f.state = framingChunkSize
 		case f.length > 0:
-			f.state, f.left = framingBody, f.length
+			f.state, f.left, f.body = framingBody, f.length, f.length
 		default:
 			f.next()
 		}
@@ -299,6 +352,7 @@ func (f *framing) end() bool {
 		if !ok || !whole {
 			return false
 		}
+		f.body += size
 		if f.state, f.left = framingChunk, size; size == 0 {
 			f.state = framingTrailerEnd
 		}
