@@ -162,8 +162,11 @@ func runFailure(t *testing.T, c failureCase, o outcomeCase) {
 		if i == position && (c.Uncalled || unseen[c.Behaviour]) {
 			want = 0
 		}
-		// A connection that closes before the first byte is tried once more.
-		if asked != want && !(i == position && asked == want+1 && slices.Contains(c.Class, "reset")) {
+		// A connection that closes before the first byte is tried once more, and
+		// on a busy machine a short deadline ends before the request is read.
+		again := i == position && asked == want+1 && slices.Contains(c.Class, "reset")
+		never := i == position && asked == 0 && slices.Contains(c.Class, "deadline")
+		if asked != want && !again && !never {
 			t.Errorf("backend %d was asked %d times; want %d", i+1, asked, want)
 		}
 	}
