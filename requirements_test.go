@@ -28,16 +28,20 @@ var requirements = map[string][]string{
 	"AHP-CAP-001":  {"gateway.TestAdvertisesWhatItEnforces", "decision.TestAdmitOnlyAdvertised"},
 	"AHP-CAP-002":  {"ahp.TestDecodeEdits"},
 	"AHP-DEC-001":  {"decision.TestAdmit"},
-	"AHP-DEC-002":  {"gateway.TestPassAndDeny", "decision.TestFold"},
-	"AHP-DEC-003":  {"gateway.TestNoSubscription", "decision.TestFold"},
+	"AHP-DEC-002":  {"gateway.TestPassAndDeny", "decision.TestDirectIsComposed"},
+	"AHP-DEC-003":  {"gateway.TestNoSubscription", "decision.TestDirectIsComposed"},
 	"AHP-COMP-001": {"gateway.TestSerialInDocumentOrder", "gateway.TestFailureMatrix"},
 	"AHP-FAIL-001": {"gateway.TestFailureMatrix", "gateway.TestFailClosedWithoutDeny"},
 	"AHP-FAIL-002": {"gateway.TestEachSubscriptionHasItsDeadline", "gateway.TestBudget"},
 	"AHP-HTTP-001": {"gateway.TestHTTPErrors", "gateway.TestMessageErrors", "gateway.TestFailureMatrix"},
-	"AHP-REG-001":  {"config.TestValidCorpus", "config.TestInvalidCorpus"},
-	"AHP-REG-002":  {"routing.TestSelectorsOverTheWholeCatalogue", "config.TestInvalidCorpus"},
-	"AHP-REG-003":  {"gateway.TestCredentialsToBackends", "backend.TestRequestHead", "config.TestDraftRegistration"},
-	"AHP-SEC-001":  {"gateway.TestNoSubscription", "gateway.TestHaltedState"},
+	"AHP-REG-001":  {"config.TestValidCorpus", "config.TestInvalidCorpus", "config.TestParseConfigurationRefuses"},
+	"AHP-REG-002":  {"routing.TestSelectorsOverTheWholeCatalogue", "config.TestInvalidCorpus", "gateway.TestDiscoveryKeepsWhatIsServed"},
+	"AHP-REG-003":  {"gateway.TestCredentialsToBackends", "backend.TestRequestHead", "config.TestDraftRegistration", "gateway.TestDiscoveryHasTheCredential"},
+	"AHP-EDIT-001": {"decision.TestDirectIsComposed", "gateway.TestEffectsCompose"},
+	// Content goes where it was selected, under whatever category it comes.
+	"AHP-CONTENT-001": {"ahp.TestProject", "gateway.TestContentSelection"},
+	"AHP-CONTENT-002": {"ahp.TestProject", "ahp.TestContentPaths"},
+	"AHP-SEC-001":     {"gateway.TestNoSubscription", "gateway.TestHaltedState"},
 }
 
 // outOfScope are requirements of transports the gateway does not have.
@@ -58,7 +62,7 @@ func TestRequirements(t *testing.T) {
 		}
 	}
 	for _, id := range strings.Fields("CORE-001 CORE-002 CORE-003 CORE-004 CORE-005 RPC-001 RPC-002 VER-001 EXT-001 TB-001 CAP-001 CAP-002 " +
-		"DEC-001 DEC-002 DEC-003 COMP-001 FAIL-001 FAIL-002 HTTP-001 REG-001 REG-002 REG-003 SEC-001 STDIO-001") {
+		"DEC-001 DEC-002 DEC-003 COMP-001 FAIL-001 FAIL-002 HTTP-001 REG-001 REG-002 REG-003 SEC-001 EDIT-001 CONTENT-001 CONTENT-002 STDIO-001") {
 		if _, out := outOfScope["AHP-"+id]; !out && requirements["AHP-"+id] == nil {
 			t.Errorf("AHP-%s has neither a test nor a reason to be out of scope", id)
 		}

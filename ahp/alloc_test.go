@@ -10,7 +10,7 @@ import "testing"
 // TestAllocations: the request path of a message without escapes makes no
 // garbage.
 func TestAllocations(t *testing.T) {
-	for _, path := range []string{intercept01, interceptDraft} {
+	for _, path := range append([]string{intercept01, interceptDraft}, deepDraft...) {
 		body := message(t, path)
 		var m Message
 		if got := testing.AllocsPerRun(1000, func() {
@@ -20,6 +20,14 @@ func TestAllocations(t *testing.T) {
 		}); got != 0 {
 			t.Errorf("Decode(%s) allocates %v times; want 0", path, got)
 		}
+	}
+	effect := []byte(`{"type":"inject","target":"context","operation":"append","deliverAt":"now","value":[{"id":"m","role":"user","parts":[]}]}`)
+	if got := testing.AllocsPerRun(1000, func() {
+		if _, wrong := TurnStart.CheckEffect(effect); wrong != "" {
+			t.Fatalf("CheckEffect(%s) = %s; want it right", effect, wrong)
+		}
+	}); got != 0 {
+		t.Errorf("CheckEffect(%s) allocates %v times; want 0", effect, got)
 	}
 	for _, path := range []string{empty01, deny01, error01, absentDraft, denyDraft} {
 		call := callOf(path)
@@ -34,12 +42,12 @@ func TestAllocations(t *testing.T) {
 		if err := Decode(body, &m); err != nil {
 			t.Fatalf("Decode(%s) = %v; want nil", path, err)
 		}
-		dst := make([]byte, 0, 2*len(body))
+		dst, shown := make([]byte, 0, 2*len(body)), make([]byte, 0, 2*len(body))
 		if got := testing.AllocsPerRun(1000, func() {
-			m.AppendIntercept(dst, View{})
+			m.Compose(dst, m.Shown(shown, m.Event.Raw, View{}), DenyAlone, m.State)
 			m.AppendObserve(dst, View{})
 		}); got != 0 {
-			t.Errorf("AppendIntercept and AppendObserve of %s allocate %v times; want 0", path, got)
+			t.Errorf("Compose, Shown and AppendObserve of %s allocate %v times; want 0", path, got)
 		}
 	}
 }

@@ -41,6 +41,34 @@ func BenchmarkDecode(b *testing.B) {
 	}
 }
 
+// BenchmarkDecodeDraft has an event of each kind: content, rules, capabilities.
+func BenchmarkDecodeDraft(b *testing.B) {
+	for _, path := range deepDraft {
+		body := message(b, path)
+		b.Run(strings.TrimSuffix(filepath.Base(path), ".json"), func(b *testing.B) {
+			b.SetBytes(int64(len(body)))
+			b.ReportAllocs()
+			var m Message
+			for b.Loop() {
+				if err := Decode(body, &m); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkCheckEffect is a modification with a message.
+func BenchmarkCheckEffect(b *testing.B) {
+	effect := []byte(`{"type":"modify","target":"prompt","operation":"merge","value":[{"id":"m","role":"user","parts":[{"id":"p","kind":"text","mediaType":"text/plain","selection":"body","text":"Be brief."}]}]}`)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, wrong := TurnStart.CheckEffect(effect); wrong != "" {
+			b.Fatal(wrong)
+		}
+	}
+}
+
 // BenchmarkDecodeMembers is the dear case: much structure and little text.
 func BenchmarkDecodeMembers(b *testing.B) {
 	for _, members := range []int{16, 1024} {
@@ -78,19 +106,19 @@ func BenchmarkDecodeResponse(b *testing.B) {
 	}
 }
 
-// BenchmarkAppendIntercept copies one request whole and cuts the other.
-func BenchmarkAppendIntercept(b *testing.B) {
+// BenchmarkCompose sends one request as it is and cuts the other.
+func BenchmarkCompose(b *testing.B) {
 	for _, path := range []string{intercept01, interceptFull01} {
 		b.Run(filepath.Base(path), func(b *testing.B) {
 			var m Message
 			if err := Decode(message(b, path), &m); err != nil {
 				b.Fatal(err)
 			}
-			dst := make([]byte, 0, 2*len(m.Body))
+			dst, shown := make([]byte, 0, 2*len(m.Body)), make([]byte, 0, 2*len(m.Body))
 			b.SetBytes(int64(len(m.Body)))
 			b.ReportAllocs()
 			for b.Loop() {
-				dst = m.AppendIntercept(dst[:0], View{})
+				m.Compose(dst[:0], m.Shown(shown[:0], m.Event.Raw, View{}), m.Capabilities.Raw, m.State)
 			}
 		})
 	}

@@ -65,8 +65,17 @@ func TestCatalogue(t *testing.T) {
 				t.Errorf("LookupEvent(%v, %s) = %v, %v; want %v", v, want.name, got, ok, ways != "")
 			}
 		}
-		if got := strings.Join(requiredPayload[e], " "); got != want.payload {
-			t.Errorf("requiredPayload[%v] = %s; want %s", e, got, want.payload)
+		if eventShapes[e] == nil {
+			if want.payload != "" {
+				t.Errorf("eventShapes[%v] = nil; want %s", e, want.payload)
+			}
+			continue
+		}
+		got, wanted := requiredOf(e), strings.Fields(want.payload)
+		slices.Sort(got)
+		slices.Sort(wanted)
+		if !slices.Equal(got, wanted) {
+			t.Errorf("%v requires %q; want %q", e, got, wanted)
 		}
 	}
 	for _, e := range []EventType{EventUnknown, EventTypeCount, 255} {
@@ -77,6 +86,29 @@ func TestCatalogue(t *testing.T) {
 	for _, name := range []string{"", "unknown", "Tool.before", "tool.*", "*", "tool.before ", "tool"} {
 		if e, ok := LookupEvent(Draft, name); ok {
 			t.Errorf("LookupEvent(draft, %q) = %v, true; want false", name, e)
+		}
+	}
+}
+
+// TestContentPaths: the paths that content selection walks are those at which
+// shapes have content parts.
+func TestContentPaths(t *testing.T) {
+	for e, s := range eventShapes {
+		known := map[string]memberPath{}
+		pathsOf(known, s, "")
+		var want, got []string
+		for path, p := range known {
+			if p.part {
+				want = append(want, strings.TrimPrefix(path, "."))
+			}
+		}
+		for _, path := range contentPaths[e] {
+			got = append(got, strings.Join(path, "."))
+		}
+		slices.Sort(want)
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			t.Errorf("content paths of %v = %q; want %q", EventType(e), got, want)
 		}
 	}
 }

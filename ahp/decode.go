@@ -63,6 +63,7 @@ type Message struct {
 	Capabilities Capabilities
 	// State is the raw params.state of draft, or nil.
 	State []byte
+	state span // of State
 	// Halted is true where params.state already holds a deny or a stop: a
 	// harness in that state calls no interceptor any more.
 	Halted bool
@@ -198,7 +199,10 @@ func (d *decoder) params() *Error {
 		if d.s.foreign.has(nodeParams) || d.has(fieldEvent) || d.has(fieldCapabilities) || d.has(fieldState) || d.has(fieldParamsExtensions) {
 			return params("params has more than protocolVersion")
 		}
-		if !m.Notification && d.kind(fieldID) == KindNull || d.isText(fieldID) && !d.filled(fieldID) {
+		if m.Notification {
+			return params("the method is a request's and there is no id")
+		}
+		if d.kind(fieldID) == KindNull || d.isText(fieldID) && !d.filled(fieldID) {
 			return params("id is empty")
 		}
 		return nil
@@ -210,12 +214,29 @@ func (d *decoder) params() *Error {
 	if err := d.common(); err != nil {
 		return err
 	}
+	t := d.eventType()
 	if m.Method == MethodIntercept {
-		if err := d.intercept(); err != nil {
+		if err := d.intercept(t); err != nil {
 			return err
 		}
 	}
-	return d.event()
+	if t == EventUnknown {
+		return &Error{Code: CodeUnsupportedEvent, Message: "Unsupported event"}
+	}
+	m.Event.Type = t
+	if m.Version == V01 {
+		return d.payload01(t)
+	}
+	return d.payloadDraft(t)
+}
+
+// eventType returns the event, if the snapshot has it for the method.
+func (d *decoder) eventType() EventType {
+	t, ok := eventByName[string(d.text(fieldType))]
+	if !ok || d.m.Method == MethodIntercept && !t.Interceptable(d.m.Version) || d.m.Method == MethodObserve && !t.Observable(d.m.Version) {
+		return EventUnknown
+	}
+	return t
 }
 
 // common checks and takes the members that every event has.
@@ -289,8 +310,9 @@ func isTexts(raw []byte) bool {
 	return true
 }
 
-// intercept checks and takes what only a hooks/intercept has.
-func (d *decoder) intercept() *Error {
+// intercept checks and takes what only a hooks/intercept has. Of an event that
+// cannot be intercepted, the unknown one, it does so as far as it can be told.
+func (d *decoder) intercept(t EventType) *Error {
 	m := d.m
 	if m.Notification {
 		return params("hooks/intercept is a request and has an id")
@@ -328,24 +350,33 @@ func (d *decoder) intercept() *Error {
 	if m.Version == V01 && !c.Effects.Has(EffectDeny) {
 		return params("params.capabilities.effects lacks deny") // AHP-CAP-002
 	}
-	if m.Version == Draft && d.has(fieldState) {
-		return d.state()
+	if m.Version == V01 {
+		return nil
+	}
+	if err := d.capabilities(t); err != nil {
+		return err
+	}
+	if d.has(fieldState) {
+		return d.state(t)
 	}
 	return nil
 }
 
+// capabilities checks params.capabilities of draft.
+func (d *decoder) capabilities(t EventType) *Error {
+	s := capabilityShapes[t]
+	if s == nil {
+		s = anyCapabilities
+	} else if c := &d.m.Capabilities; c.DenyOnly && t.Bounds().Effects.Has(EffectDeny) && !d.s.foreign.has(nodeCapabilities) {
+		return nil
+	}
+	return d.fits(s, fieldCapabilities, "params.capabilities")
+}
+
 // state checks params.state of draft.
-func (d *decoder) state() *Error {
-	candidate := d.raw(fieldCandidate)
-	switch k := KindOf(candidate); {
-	case d.kind(fieldState) != KindObject:
+func (d *decoder) state(t EventType) *Error {
+	if d.kind(fieldState) != KindObject {
 		return params("params.state is no object")
-	case k == KindObject:
-		if !hasMember(candidate, "value") {
-			return params("params.state.candidate has no value")
-		}
-	case k != KindNull:
-		return params("params.state.candidate is neither null nor an object")
 	}
 	switch string(d.text(fieldPermission)) {
 	case "none", "allow", "ask":
@@ -354,46 +385,24 @@ func (d *decoder) state() *Error {
 	default:
 		return params("params.state.permission is none of none, allow, ask, deny")
 	}
-	if d.has(fieldFlow) {
-		switch string(d.text(fieldFlow)) {
-		case "none", "continue":
-		case "stop":
-			d.m.Halted = true
-		default:
-			return params("params.state.flow is none of none, stop, continue")
+	d.m.Halted = d.m.Halted || string(d.text(fieldFlow)) == "stop"
+	if d.kind(fieldCandidate) != KindNull || d.has(fieldFlow) || d.has(fieldInstructions) || d.has(fieldInjections) {
+		if err := d.fits(stateShapes[t], fieldState, "params.state"); err != nil {
+			return err
 		}
 	}
-	if d.has(fieldInstructions) && !isTexts(d.raw(fieldInstructions)) {
-		return params("params.state.instructions is no list of strings")
-	}
-	if d.has(fieldInjections) && d.kind(fieldInjections) != KindArray {
-		return params("params.state.injections is no list")
-	}
-	d.m.State = d.raw(fieldState)
+	d.m.State, d.m.state = d.raw(fieldState), d.s.fields[fieldState]
 	return nil
 }
 
-func hasMember(object []byte, name string) bool {
-	for n := range Members(object) {
-		if string(n) == name {
-			return true
-		}
+// fits holds a known member against a shape.
+func (d *decoder) fits(s *shape, f field, path string) *Error {
+	w := walker{b: d.s.b}
+	if !w.fits(s, int(d.s.fields[f].start)) {
+		return params(w.misfit(path))
 	}
-	return false
-}
-
-// event checks that the snapshot has the event for the method, and its payload.
-func (d *decoder) event() *Error {
-	m := d.m
-	t, ok := eventByName[string(d.text(fieldType))]
-	if !ok || m.Method == MethodIntercept && !t.Interceptable(m.Version) || m.Method == MethodObserve && !t.Observable(m.Version) {
-		return &Error{Code: CodeUnsupportedEvent, Message: "Unsupported event"}
-	}
-	m.Event.Type = t
-	if m.Version == V01 {
-		return d.payload01(t)
-	}
-	return d.payloadDraft(t)
+	d.m.Event.hasContent = d.m.Event.hasContent || f == fieldEvent && w.content
+	return nil
 }
 
 func (d *decoder) payload01(t EventType) *Error {
@@ -439,59 +448,21 @@ func (d *decoder) payload01(t EventType) *Error {
 }
 
 func (d *decoder) payloadDraft(t EventType) *Error {
-	if t == ToolBefore {
-		return d.toolBefore()
+	if t == ToolBefore && d.isPlainCall() {
+		return nil
 	}
-	for _, name := range requiredPayload[t] {
-		if !hasMember(d.m.Event.Raw, name) {
-			return params("params.event." + name + " is missing")
-		}
-	}
-	return d.content(t)
+	return d.fits(eventShapes[t], fieldEvent, "params.event")
 }
 
-func (d *decoder) toolBefore() *Error {
-	origin := string(d.text(fieldToolOrigin))
-	switch {
-	case d.kind(fieldCall) != KindObject || !d.filled(fieldCallID) || d.s.foreign.has(nodeCall):
-		return params("params.event.call is no {id}")
-	case d.has(fieldCallSynthesized) && d.kind(fieldCallSynthesized) != KindBool:
-		return params("params.event.call.synthesized is no boolean")
-	case !d.filled(fieldPath):
-		return params("params.event.path is no non-empty string")
-	case d.kind(fieldTool) != KindObject:
-		return params("params.event.tool is no object")
-	case d.s.foreign.has(nodeTool):
-		return params("params.event.tool has an unknown member")
-	case !d.filled(fieldToolName):
-		return params("params.event.tool.name is no non-empty string")
-	case d.kind(fieldToolInput) != KindObject:
-		return params("params.event.tool.input is no object")
-	case d.has(fieldToolKind) && !d.filled(fieldToolKind):
-		return params("params.event.tool.kind is no non-empty string")
-	case origin == "mcp" && d.kind(fieldToolMCP) != KindObject:
-		return params("params.event.tool.mcp is no object")
-	case origin == "native" && d.has(fieldToolMCP):
-		return params("params.event.tool.mcp stands beside origin native")
-	case origin != "mcp" && origin != "native":
-		return params("params.event.tool.origin is neither native nor mcp")
-	case d.has(fieldOutcome) || d.has(fieldExecution) || d.has(fieldDuration) || d.has(fieldFileChanges):
-		return params("params.event has a member of tool.after")
-	case d.has(fieldItems):
-		return d.content(ToolBefore)
-	}
-	return nil
-}
-
-// content checks the content parts of a draft event.
-func (d *decoder) content(t EventType) *Error {
-	e := &d.m.Event
-	if !walkParts(e.Raw, t, func(raw []byte) bool {
-		e.hasContent = true
-		_, ok := readPart(raw)
-		return ok
-	}) {
-		return params("params.event has content that is no list of content parts")
-	}
-	return nil
+// isPlainCall reports whether a tool.before has no members but the usual ones
+// and those are as they should be: most are, and the scanner has seen to them
+// already.
+func (d *decoder) isPlainCall() bool {
+	const usual = 1<<nodeEvent | 1<<nodeSession | 1<<nodeCall | 1<<nodeTool
+	return d.s.foreign&usual == 0 &&
+		d.kind(fieldCall) == KindObject && d.filled(fieldCallID) && (!d.has(fieldCallSynthesized) || d.kind(fieldCallSynthesized) == KindBool) &&
+		d.filled(fieldPath) &&
+		d.kind(fieldTool) == KindObject && d.filled(fieldToolName) && d.kind(fieldToolInput) == KindObject &&
+		(!d.has(fieldToolKind) || d.filled(fieldToolKind)) && string(d.text(fieldToolOrigin)) == "native" && !d.has(fieldToolMCP) &&
+		!d.has(fieldItems) && !d.has(fieldOutcome) && !d.has(fieldExecution) && !d.has(fieldDuration) && !d.has(fieldFileChanges)
 }

@@ -3,6 +3,7 @@ package ahp
 import (
 	"bytes"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -21,6 +22,15 @@ const (
 	capabilities    = "testdata/draft/requests/capabilities.json"
 	configuration   = "testdata/draft/requests/configuration.json"
 )
+
+// deepDraft are messages whose payload is held against a shape.
+var deepDraft = []string{
+	"testdata/draft/requests/intercept-turn-start.json",
+	"testdata/draft/requests/intercept-tool-after.json",
+	"testdata/draft/requests/intercept-model-request.json",
+	"testdata/draft/requests/observe-turn-progress.json",
+	"testdata/draft/requests/observe-session-start.json",
+}
 
 // describe writes what Decode made of a message on one line.
 func describe(m *Message) string {
@@ -165,32 +175,33 @@ func TestDecodeEdits(t *testing.T) {
 		{interceptDraft, CodeInvalidParams, "harness", []string{`-params.event.harness`, `params.event.harness=null`, `params.event.harness.name=""`, `params.event.harness.version=1`, `-params.event.harness.name`, `-params.event.harness.version`, `params.event.harness.more=1`}},
 		{interceptDraft, CodeInvalidParams, "params.extensions", []string{`params.extensions=null`, `params.extensions={"a":1}`}},
 		{interceptDraft, CodeInvalidParams, "unknown effect", []string{`params.capabilities.effects=["deny","permit"]`}},
+		{interceptDraft, CodeInvalidParams, "params.capabilities.effects[1] is none of deny, allow", []string{`params.capabilities.effects=["deny","com.example.a"]`}},
 		{interceptDraft, CodeInvalidParams, "twice", []string{`params.capabilities.effects=["ask","deny","ask"]`}},
 		{interceptDraft, CodeInvalidParams, "params.state is no object", []string{`params.state=null`, `params.state=[]`}},
-		{interceptDraft, CodeInvalidParams, "candidate has no value", []string{`params.state.candidate={}`}},
-		{interceptDraft, CodeInvalidParams, "candidate is neither", []string{`-params.state.candidate`, `params.state.candidate=1`, `params.state.candidate=[]`}},
+		{interceptDraft, CodeInvalidParams, "params.state.candidate.value is missing", []string{`params.state.candidate={}`}},
+		{interceptDraft, CodeInvalidParams, "params.state.candidate", []string{`-params.state.candidate`, `params.state.candidate=1`, `params.state.candidate=[]`}},
 		{interceptDraft, CodeInvalidParams, "permission", []string{`-params.state.permission`, `params.state.permission="maybe"`, `params.state.permission=null`}},
 		{interceptDraft, CodeInvalidParams, "flow", []string{`params.state.flow="go"`, `params.state.flow=null`}},
 		{interceptDraft, CodeInvalidParams, "instructions", []string{`params.state.instructions=[1]`, `params.state.instructions="x"`}},
 		{interceptDraft, CodeInvalidParams, "injections", []string{`params.state.injections={}`}},
 		{interceptDraft, CodeUnsupportedEvent, "", []string{`params.event.type="tool.error"`, `params.event.type="session.end"`, `params.event.type="tool.progress"`}},
-		{interceptDraft, CodeInvalidParams, "params.event.call is", []string{`-params.event.call`, `params.event.call="c"`, `params.event.call={}`, `params.event.call.id=""`, `params.event.call.more=1`}},
+		{interceptDraft, CodeInvalidParams, "params.event.call", []string{`-params.event.call`, `params.event.call="c"`, `params.event.call={}`, `params.event.call.id=""`, `params.event.call.more=1`}},
 		{interceptDraft, CodeInvalidParams, "synthesized", []string{`params.event.call.synthesized="yes"`, `params.event.call.synthesized=null`}},
 		{interceptDraft, CodeInvalidParams, "path", []string{`-params.event.path`, `params.event.path=""`, `params.event.path=[]`}},
-		{interceptDraft, CodeInvalidParams, "tool is no object", []string{`-params.event.tool`, `params.event.tool=[]`}},
+		{interceptDraft, CodeInvalidParams, "params.event.tool is ", []string{`-params.event.tool`, `params.event.tool=[]`}},
 		{interceptDraft, CodeInvalidParams, "tool has an unknown member", []string{`params.event.tool.more=1`, `params.event.tool.callId="c"`, `params.event.tool.output=1`, `params.event.tool.error={}`}},
 		{interceptDraft, CodeInvalidParams, "tool.name", []string{`-params.event.tool.name`, `params.event.tool.name=""`}},
 		{interceptDraft, CodeInvalidParams, "tool.input", []string{`-params.event.tool.input`, `params.event.tool.input=[]`}},
 		{interceptDraft, CodeInvalidParams, "tool.kind", []string{`params.event.tool.kind=""`, `params.event.tool.kind=1`}},
 		{interceptDraft, CodeInvalidParams, "tool.origin", []string{`-params.event.tool.origin`, `params.event.tool.origin="remote"`, `params.event.tool.origin=1`}},
-		{interceptDraft, CodeInvalidParams, "tool.mcp is no object", []string{`params.event.tool.origin="mcp"`}},
-		{interceptDraft, CodeInvalidParams, "beside origin native", []string{`params.event.tool.mcp={}`}},
-		{interceptDraft, CodeInvalidParams, "content", []string{`params.event.items={}`, `params.event.items=null`, `params.event.items=[{}]`, `params.event.items=[{"id":"m","role":"user","parts":[]}]`}},
-		{interceptDraft, CodeInvalidParams, "tool.after", []string{`params.event.outcome="x"`, `params.event.execution=1`, `params.event.durationMs=1`, `params.event.fileChanges=[]`}},
+		{interceptDraft, CodeInvalidParams, "params.event.tool.mcp is missing", []string{`params.event.tool.origin="mcp"`}},
+		{interceptDraft, CodeInvalidParams, "params.event.tool.mcp.server is missing", []string{`params.event.tool.mcp={}`}},
+		{interceptDraft, CodeInvalidParams, "params.event.items", []string{`params.event.items={}`, `params.event.items=null`, `params.event.items=[{}]`, `params.event.items=[{"id":"m","role":"user","parts":[]}]`}},
+		{interceptDraft, CodeInvalidParams, "does not belong there", []string{`params.event.outcome="x"`, `params.event.execution=1`, `params.event.durationMs=1`, `params.event.fileChanges=[]`}},
 		{interceptDraft, 0, "", []string{
 			`-params.event.session`, `-params.state`, `params.event.native=null`, `params.event.tool.kind="anything"`, `params.event.items=[]`, `params.capabilities.effects=[]`,
-			`params.capabilities.effects=["com.example.a"]`, `params.event.more=1`, `params.more=1`, `params.event.call.synthesized=false`, `params.state.flow="none"`,
-			`params.state.candidate={"value":null,"provenance":1}`, `params.state.permission="allow"`, `params.state.instructions=[]`, `params.extensions={}`,
+			`params.event.more=1`, `params.more=1`, `params.event.call.synthesized=false`, `params.state.flow="none"`,
+			`params.state.candidate={"value":null,"provenance":{}}`, `params.state.permission="allow"`, `params.state.instructions=[]`, `params.extensions={}`,
 		}},
 		{interceptDraft, CodeInvalidParams, "", []string{`params.event.type="tool.after"`, `params.event.type="turn.start"`, `params.event.type="session.start"`}},
 		{toolAfterDraft, CodeInvalidParams, "params.event.execution", []string{`-params.event.execution`}},
@@ -201,7 +212,8 @@ func TestDecodeEdits(t *testing.T) {
 		{capabilities, CodeInvalidParams, "id is empty", []string{`id=null`, `id=""`}},
 		{capabilities, CodeMethodNotFound, "", []string{`params.protocolVersion="0.1"`}},
 		{capabilities, CodeUnsupportedVersion, "", []string{`params.protocolVersion="1"`}},
-		{capabilities, 0, "", []string{`id="x"`, `id=-3`, `-id`, `more=1`}},
+		{capabilities, CodeInvalidParams, "there is no id", []string{`-id`}},
+		{capabilities, 0, "", []string{`id="x"`, `id=-3`, `more=1`}},
 		{configuration, CodeInvalidParams, "more than protocolVersion", []string{`params.more=1`}},
 		{configuration, CodeInvalidParams, "params is no object", []string{`params=[]`}},
 	}
@@ -345,39 +357,55 @@ func TestDecodeEscapes(t *testing.T) {
 
 // TestDecodeRequiredPayload takes each required member from each event of draft.
 func TestDecodeRequiredPayload(t *testing.T) {
+	r := &sampler{Rand: rand.New(rand.NewPCG(2, 2))}
 	for e := EventUnknown + 1; e < EventTypeCount; e++ {
-		if !e.Observable(Draft) || e == ToolBefore {
+		if !e.In(Draft) {
 			continue
 		}
-		event := mustTree(`{"id":"e","source":"urn:x","time":"2026-03-01T10:00:00Z","harness":{"name":"n","version":"1"}}`)
-		event.set("type", `"`+e.String()+`"`)
-		for _, name := range requiredPayload[e] {
-			value := "null"
-			switch name {
-			case "session":
-				value = `{"id":"s"}`
-			case "items", "summary", "changes":
-				value = `[]`
-			case "delta", "partialOutput", "attention", "elicitation", "message":
-				value = `{}`
-			}
-			event.set(name, value)
-		}
-		body := func(event *tree) []byte {
-			return fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"hooks/observe","params":{"protocolVersion":"draft","event":%s}}`, event.render(nil))
-		}
+		good := r.observation(e)
 		var m Message
-		if err := Decode(body(event), &m); err != nil || m.Event.Type != e {
-			t.Errorf("Decode(%s) = %v, %v; want nil, %v", body(event), err, m.Event.Type, e)
+		if err := Decode(good.render(nil), &m); err != nil || m.Event.Type != e {
+			t.Errorf("Decode(%s) = %v, %v; want nil, %v", good.render(nil), err, m.Event.Type, e)
 		}
-		for _, name := range requiredPayload[e] {
-			less := event.clone()
-			less.drop(name)
-			if err := Decode(body(less), &m); err == nil || err.Code != CodeInvalidParams || !strings.Contains(err.Message, name) {
-				t.Errorf("Decode(%s) = %v; want an error about %s", body(less), err, name)
+		for _, name := range requiredOf(e) {
+			less := good.edited("-params.event." + name)
+			if err := Decode(less, &m); err == nil || err.Code != CodeInvalidParams || !strings.Contains(err.Message, "params.event."+name) {
+				t.Errorf("Decode(%s) = %v; want an error about %s", less, err, name)
 			}
 		}
 	}
+}
+
+// TestDecodeEvents reads the smallest sensible event of each type, observed and
+// where that can be intercepted.
+func TestDecodeEvents(t *testing.T) {
+	for e := EventUnknown + 1; e < EventTypeCount; e++ {
+		if !e.In(Draft) {
+			continue
+		}
+		path := "testdata/draft/events/" + e.String() + ".json"
+		event := message(t, path)
+		var m Message
+		if err := Decode(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"hooks/observe","params":{"protocolVersion":"draft","event":%s}}`, event), &m); err != nil || m.Event.Type != e {
+			t.Errorf("Decode(hooks/observe of %s) = %v, %v; want nil, %v", path, err, m.Event.Type, e)
+		}
+		err := Decode(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":"evt-1","method":"hooks/intercept","params":{"protocolVersion":"draft","event":%s,"capabilities":{"effects":["message"]}}}`, event), &m)
+		if e.Interceptable(Draft) != (err == nil) || err != nil && err.Code != CodeUnsupportedEvent {
+			t.Errorf("Decode(hooks/intercept of %s) = %v; want nil: %v", path, err, e.Interceptable(Draft))
+		}
+	}
+}
+
+// requiredOf returns the members that draft requires of an event beyond those
+// that all events have.
+func requiredOf(e EventType) []string {
+	var names []string
+	for _, m := range eventShapes[e].members {
+		if m.required && !m.read {
+			names = append(names, m.name)
+		}
+	}
+	return names
 }
 
 func TestMethodNames(t *testing.T) {

@@ -1,6 +1,9 @@
 package ahp
 
-import "strconv"
+import (
+	"bytes"
+	"strconv"
+)
 
 // AppendResult appends a JSON-RPC result to dst: the id as the caller wrote it,
 // and the raw effects in order. AHP-VER-001, AHP-DEC-001.
@@ -22,12 +25,25 @@ func AppendResult(dst, id []byte, v Version, effects ...[]byte) []byte {
 // AppendConfiguration appends the answer to hooks/configuration to dst:
 // configuration is the raw JSON object of what is advertised.
 func AppendConfiguration(dst, id []byte, v Version, configuration []byte) []byte {
+	return appendNamed(dst, id, v, "configuration", configuration)
+}
+
+// AppendManifest appends the answer to hooks/capabilities to dst: manifest is
+// the raw JSON object.
+func AppendManifest(dst, id []byte, v Version, manifest []byte) []byte {
+	return appendNamed(dst, id, v, "manifest", manifest)
+}
+
+// appendNamed appends a result with one raw member beside the version.
+func appendNamed(dst, id []byte, v Version, name string, value []byte) []byte {
 	dst = append(dst, `{"jsonrpc":"2.0","id":`...)
 	dst = appendID(dst, id)
 	dst = append(dst, `,"result":{"protocolVersion":"`...)
 	dst = append(dst, v.String()...)
-	dst = append(dst, `","configuration":`...)
-	dst = append(dst, configuration...)
+	dst = append(dst, `","`...)
+	dst = append(dst, name...)
+	dst = append(dst, `":`...)
+	dst = append(dst, value...)
 	return append(dst, `}}`...)
 }
 
@@ -92,32 +108,68 @@ func appendText(dst []byte, s string) []byte {
 	return dst
 }
 
-// What backends are told to be able to return.
-var (
-	noEffects  = []byte(`{"effects":[]}`)
-	denyEffect = []byte(`{"effects":["deny"]}`)
-)
+// DenyAlone are the capabilities of a request that lets a backend deny, and
+// nothing else.
+var DenyAlone = []byte(`{"effects":["deny"]}`)
 
-// AppendIntercept appends to dst the request a backend is sent: m.Body byte for
-// byte, except that the event shows no more than v does and, where the harness
-// advertised anything but a deny, the capabilities are those that this gateway
-// can enforce itself (AHP-CAP-001). Where nothing has to change, callers can
-// send m.Body itself: see Verbatim.
-func (m *Message) AppendIntercept(dst []byte, v View) []byte {
+// Shown returns what view v shows of event, which is m's own raw event or what
+// has become of it: event itself where that is all of it, and otherwise dst with
+// the rest appended.
+func (m *Message) Shown(dst, event []byte, v View) []byte {
+	of := m
+	if !same(event, m.Event.Raw) {
+		of = m.with(event)
+	}
+	if of.Whole(v) {
+		return event
+	}
 	var space [3]edit
-	edits := m.project(space[:0], v)
-	if !m.Capabilities.DenyOnly {
-		e := edit{m.Capabilities.self, noEffects}
-		if m.Capabilities.Effects.Has(EffectDeny) {
-			e.with = denyEffect
+	return splice(dst, of.Body, of.Event.self, of.project(space[:0], v))
+}
+
+// with returns a message that is nothing but another event in the place of m's.
+func (m *Message) with(event []byte) *Message {
+	s := scanners.Get().(*scanner)
+	defer scanners.Put(s)
+	s.reset(event)
+	s.scan(nodeEvent) // it is JSON: it was decoded, or spliced from what was
+	other := &Message{Body: event, Version: m.Version}
+	other.Event = Event{Type: m.Event.Type, Raw: event, self: span{0, uint32(len(event))}, native: s.native}
+	if m.Version == Draft {
+		walkParts(event, m.Event.Type, func([]byte) bool { other.Event.hasContent = true; return false })
+	}
+	s.b = nil
+	return other
+}
+
+// same reports whether two slices are the same bytes of memory.
+func same(a, b []byte) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
+
+// Compose returns m with another raw event, capabilities and state, byte for
+// byte but for what differs: m.Body itself where nothing does, and otherwise dst
+// with the message appended. An empty state leaves m's own, or none.
+func (m *Message) Compose(dst, event, capabilities, state []byte) []byte {
+	var space [3]edit
+	edits := space[:0]
+	if !same(event, m.Event.Raw) {
+		edits = append(edits, edit{m.Event.self, event})
+	}
+	if !bytes.Equal(capabilities, m.Capabilities.Raw) {
+		edits = append(edits, edit{m.Capabilities.self, capabilities})
+	}
+	if len(state) > 0 && !bytes.Equal(state, m.State) {
+		at := m.state
+		if !at.present() {
+			at = span{m.Capabilities.self.end, m.Capabilities.self.end}
+			state = append([]byte(`,"state":`), state...)
 		}
-		edits = append(edits, e)
+		edits = append(edits, edit{at, state})
+	}
+	if len(edits) == 0 {
+		return m.Body
 	}
 	return splice(dst, m.Body, span{0, uint32(len(m.Body))}, edits)
 }
-
-// Verbatim reports whether AppendIntercept would change nothing for view v.
-func (m *Message) Verbatim(v View) bool { return m.Whole(v) && m.Capabilities.DenyOnly }
 
 // AppendObserve appends to dst a hooks/observe notification about m's event as
 // view v shows it.

@@ -62,6 +62,9 @@ const (
 	FailEffectUnadvertised
 	// FailEffectConflict: effects that cannot stand beside each other in one response.
 	FailEffectConflict
+	// FailConfiguration: the subscriptions that a backend advertises break the
+	// rules of a registration, or none of them applies to this gateway.
+	FailConfiguration
 	// FailBreakerOpen: the circuit breaker let no call through.
 	FailBreakerOpen
 	// FailBulkheadFull: the backend's cap on calls in flight was reached.
@@ -111,6 +114,7 @@ var failureClasses = [failureClassCount]struct {
 	FailEffectMalformed:    {"effect_malformed", false},
 	FailEffectUnadvertised: {"effect_unadvertised", false},
 	FailEffectConflict:     {"effect_conflict", false},
+	FailConfiguration:      {"configuration", false},
 	FailBreakerOpen:        {"breaker_open", false},
 	FailBulkheadFull:       {"bulkhead_full", false},
 	FailPoolExhausted:      {"pool_exhausted", false},

@@ -1,6 +1,10 @@
 package ahp
 
-import "math/rand/v2"
+import (
+	"math/rand/v2"
+	"slices"
+	"sync"
+)
 
 // What a mutation puts into a message: values and names that mean something to
 // the decoder somewhere, or nearly do.
@@ -26,18 +30,7 @@ var (
 
 // mutate makes one random change somewhere in an object or array of t.
 func mutate(r *rand.Rand, t *tree) {
-	var holders []*tree
-	var collect func(*tree)
-	collect = func(t *tree) {
-		if t.kind != KindObject && t.kind != KindArray {
-			return
-		}
-		holders = append(holders, t)
-		for _, m := range t.members {
-			collect(m)
-		}
-	}
-	collect(t)
+	holders := holdersOf(t)
 	if len(holders) == 0 {
 		*t = *mustTree(mutantValues[r.IntN(len(mutantValues))])
 		return
@@ -83,5 +76,152 @@ func mutate(r *rand.Rand, t *tree) {
 		h.members[i] = holders[r.IntN(len(holders))].clone()
 	case 15: // very deep
 		h.members[i] = mustTree(nest(MaxDepth-r.IntN(8), "[", "", "]"))
+	}
+}
+
+// holdersOf returns the objects and arrays of t.
+func holdersOf(t *tree) []*tree {
+	if t.kind != KindObject && t.kind != KindArray {
+		return nil
+	}
+	holders := []*tree{t}
+	for _, m := range t.members {
+		holders = append(holders, holdersOf(m)...)
+	}
+	return holders
+}
+
+// allMembers are the members that any shape has anywhere, in a fixed order, and
+// allShapes the shapes.
+var allMembers, allShapes = func() (func() []member, func() []*shape) {
+	collected := sync.OnceValues(func() (members []member, shapes []*shape) {
+		var collect func(s *shape)
+		collect = func(s *shape) {
+			if s == nil || slices.Contains(shapes, s) {
+				return
+			}
+			shapes = append(shapes, s)
+			for _, m := range s.members {
+				members = append(members, m)
+				collect(m.shape)
+			}
+			for _, c := range s.choices {
+				collect(c)
+			}
+			collect(s.elem)
+			collect(s.others)
+		}
+		for e := range EventTypeCount {
+			collect(eventShapes[e])
+			collect(capabilityShapes[e])
+			collect(stateShapes[e])
+			for _, s := range effectShapes[e] {
+				collect(s)
+			}
+		}
+		return members, shapes
+	})
+	return func() []member { m, _ := collected(); return m }, func() []*shape { _, s := collected(); return s }
+}()
+
+// nearly are values that a shape of a kind nearly or just about accepts.
+var nearly = map[shapeKind][]string{
+	shapeDotted:   {`"com"`, `"com."`, `".com.a"`, `"com.9"`, `"com.a\n"`, `"com..a"`},
+	shapeURI:      {`"x"`, `"urn:"`, `"urn:a b"`},
+	shapeHTTPURL:  {`"ftp://x"`, `"HTTP://x"`, `"http:x"`, `"https://"`, `"http://x y"`, `"//x"`},
+	shapeCurrency: {`"EUr"`, `"EURO"`, `"EU"`, `"EUR\n"`, `"ÄÖÜ"`},
+	shapeSHA256:   {`"00"`, `"0000000000000000000000000000000000000000000000000000000000000000"`, `"000000000000000000000000000000000000000000000000000000000000000G"`, `"AA00000000000000000000000000000000000000000000000000000000000000"`},
+	shapeMedia: {`"text/html"`, `"TEXT/plain"`, `"text/plain"`, `"application/JSON"`, `"application/x+json"`, `"application/x+json;a=b"`, `"a/+json"`, `"/json"`, `"a;b/json"`,
+		`"a/b;c+json"`, `"a/b/json"`, `"a/b/x+json"`, `"a/json "`, `"a/json\n"`, `"a/xjson"`, `"text"`, `"image/png; charset=json"`, `"a/++json"`, `"a/+x+json"`},
+	shapeScheme:    {`"_"`, `"_\n"`, `"_x"`, `"https"`, `"SSE"`, `"http "`, `""`},
+	shapeWhole:     {`-1`, `1.5`, `10e-1`, `15e-1`, `100e-3`, `0.0`, `-0.0`, `1e300`, `-1e-300`, `1e-300`, `0e-9`, `"1"`, `1.50e1`, `1.05e1`},
+	shapeAnyWhole:  {`1.5`, `10e-1`, `15e-1`, `-3e2`, `"1"`},
+	shapeNumber:    {`-1`, `-0.0`, `-1e-300`, `1e300`, `"1"`},
+	shapeAnyNumber: {`"1"`, `null`},
+	shapeFilled:    {`""`, `1`, `null`},
+	shapeTrue:      {`false`, `1`, `"true"`},
+}
+
+// mutateDraft makes one random change somewhere in t: like mutate, and with
+// members and values that draft has in other places.
+func (r *sampler) mutateDraft(t *tree) {
+	holders := holdersOf(t)
+	if len(holders) == 0 || r.some(.25) {
+		mutate(r.Rand, t)
+		return
+	}
+	// Small objects are as likely to be changed as large ones: most rules are
+	// theirs.
+	h := holders[r.IntN(len(holders))]
+	m := allMembers()[r.IntN(len(allMembers()))]
+	value := func(s *shape) *tree {
+		if s.kind == shapeNever {
+			s = anything
+		}
+		if near := nearly[s.kind]; near != nil && r.some(.3) {
+			return r.pick(near...)
+		}
+		return r.value(s)
+	}
+	if len(h.members) == 0 {
+		if h.kind == KindObject {
+			h.add(m.name, value(m.shape))
+		} else {
+			h.members = append(h.members, value(m.shape))
+		}
+		return
+	}
+	i := r.IntN(len(h.members))
+	switch r.IntN(10) {
+	case 0, 1: // a known member, in the right place by chance
+		if h.kind == KindObject && !slices.Contains(h.names, m.name) {
+			h.add(m.name, value(m.shape))
+			return
+		}
+		h.remove(i)
+	case 2, 3: // a sibling that the object lacks
+		if h.kind == KindObject {
+			var of []*shape
+			for _, s := range allShapes() {
+				if len(s.members) > 0 && len(s.members) <= 24 && !slices.ContainsFunc(h.names, func(n string) bool { return s.find([]byte(n)) < 0 }) {
+					of = append(of, s)
+				}
+			}
+			if len(of) > 0 {
+				s := of[r.IntN(len(of))]
+				m := s.members[r.IntN(len(s.members))]
+				if !slices.Contains(h.names, m.name) {
+					h.add(m.name, value(m.shape))
+					return
+				}
+			}
+		}
+		h.remove(i)
+	case 4:
+		h.remove(i)
+	case 5, 6: // the value of a member with the same name elsewhere
+		if h.kind == KindObject {
+			var same []member
+			for _, m := range allMembers() {
+				if m.name == h.names[i] {
+					same = append(same, m)
+				}
+			}
+			if len(same) > 0 {
+				h.members[i] = value(same[r.IntN(len(same))].shape)
+				return
+			}
+		}
+		h.members[i] = value(m.shape)
+	case 7: // any value
+		h.members[i] = value(m.shape)
+	case 8: // an element once more
+		if h.kind == KindArray {
+			h.members = append(h.members, h.members[i].clone())
+			return
+		}
+		h.members[i] = r.value(filled)
+	case 9: // an empty value
+		h.members[i] = r.pick(`""`, `[]`, `{}`, `0`, `-1`, `null`, `false`)
 	}
 }

@@ -25,77 +25,23 @@ type part struct {
 	selection Selection
 }
 
-// readPart reads a content part and reports whether it is one: a closed object
-// whose text, body or gap is there exactly if its selection says so.
-func readPart(raw []byte) (p part, ok bool) {
-	if KindOf(raw) != KindObject {
-		return p, false
-	}
-	p.raw = raw
-	var id, text, body, gap, described bool
+// readPart reads what a selection has to know of a content part that the
+// decoder has accepted.
+func readPart(raw []byte) part {
+	p := part{raw: raw}
 	for name, value := range Members(raw) {
 		switch string(name) {
-		case "id":
-			id = len(Text(value)) > 0
 		case "kind":
 			p.kind = Text(value)
 		case "mediaType":
 			p.mediaType = Text(value)
 		case "category":
-			if p.category = Text(value); len(p.category) == 0 {
-				return p, false
-			}
+			p.category = Text(value)
 		case "selection":
 			p.selection, _ = ParseSelection(string(Text(value)))
-		case "text":
-			if text = true; KindOf(value) != KindString {
-				return p, false
-			}
-		case "body":
-			if body = true; KindOf(value) != KindObject {
-				return p, false
-			}
-		case "gap":
-			if gap = true; KindOf(value) != KindObject {
-				return p, false
-			}
-		case "size", "sha256":
-			described = true
-		case "synthesized":
-			if KindOf(value) != KindBool {
-				return p, false
-			}
-		default:
-			return p, false
 		}
 	}
-	isText := string(p.kind) == "text"
-	switch {
-	case !id || p.selection == 0:
-		return p, false
-	case isText && string(p.mediaType) != "text/plain":
-		return p, false
-	case !isText && (string(p.kind) != "attachment" || !isAttachment(p.mediaType)):
-		return p, false
-	case text && !isText || body && isText:
-		return p, false
-	case p.selection != SelectBody:
-		return p, !text && !body && !gap
-	default:
-		return p, (text || body) != gap && !(described && (text || body))
-	}
-}
-
-// isAttachment reports whether a media type may be that of an attachment:
-// anything but text and JSON, which travel inline.
-func isAttachment(mediaType []byte) bool {
-	lower := bytes.ToLower(mediaType)
-	if i := bytes.IndexByte(lower, ';'); i >= 0 {
-		lower = lower[:i]
-	}
-	_, subtype, _ := bytes.Cut(lower, []byte("/"))
-	return len(mediaType) > 0 && !bytes.HasPrefix(lower, []byte("text/")) &&
-		string(subtype) != "json" && !bytes.HasSuffix(subtype, []byte("+json"))
+	return p
 }
 
 // categoryOf returns the category that a selection goes by: the part's own, or
@@ -163,7 +109,7 @@ func (m *Message) Whole(v View) bool {
 		return true
 	}
 	return walkParts(m.Event.Raw, m.Event.Type, func(raw []byte) bool {
-		p, _ := readPart(raw)
+		p := readPart(raw)
 		return v.Content.Of(p.categoryOf()) <= p.selection
 	})
 }
@@ -200,7 +146,7 @@ func splice(dst, b []byte, part span, edits []edit) []byte {
 func (m *Message) project(edits []edit, v View) []edit {
 	if m.Event.hasContent && v.Content.Default != 0 && !v.Content.all(SelectBody) {
 		walkParts(m.Event.Raw, m.Event.Type, func(raw []byte) bool {
-			p, _ := readPart(raw)
+			p := readPart(raw)
 			if sel := v.Content.Of(p.categoryOf()); sel > p.selection {
 				edits = append(edits, edit{m.place(raw), p.reduce(sel)})
 			}

@@ -11,22 +11,19 @@ import (
 	"testing"
 )
 
-func TestReadPart(t *testing.T) {
+func TestContentPart(t *testing.T) {
 	const text = `{"id":"p","kind":"text","mediaType":"text/plain","selection":"body","text":"hello"}`
 	const attachment = `{"id":"p","kind":"attachment","mediaType":"image/png","selection":"body","body":{"ref":"r"}}`
-	if _, ok := readPart([]byte(text)); !ok {
-		t.Errorf("readPart(%s) = false; want true", text)
-	}
 	for _, good := range []string{
-		attachment,
+		text, attachment,
 		`{"id":"p","kind":"text","mediaType":"text/plain","selection":"body","text":""}`,
-		`{"id":"p","kind":"text","mediaType":"text/plain","selection":"body","gap":{"reason":"r"},"size":3,"sha256":"00"}`,
+		`{"id":"p","kind":"text","mediaType":"text/plain","selection":"body","gap":{"reason":"r"},"size":3,"sha256":"` + strings.Repeat("0f", 32) + `"}`,
 		`{"id":"p","kind":"text","mediaType":"text/plain","selection":"metadata","category":"reasoning","size":3,"synthesized":true}`,
 		`{"id":"p","kind":"attachment","mediaType":"application/pdf","selection":"omit"}`,
 		`{"id":"p","kind":"attachment","mediaType":"application/jsonish","selection":"omit"}`,
 	} {
-		if _, ok := readPart([]byte(good)); !ok {
-			t.Errorf("readPart(%s) = false; want true", good)
+		if why, ok := fits(contentPart, mustTree(good)); !ok {
+			t.Errorf("contentPart(%s): %s; want it to fit", good, why)
 		}
 	}
 	for _, bad := range []string{
@@ -40,8 +37,8 @@ func TestReadPart(t *testing.T) {
 		strings.Replace(attachment, `image/png`, `application/ld+json`, 1), strings.Replace(attachment, `image/png`, ``, 1),
 		strings.Replace(attachment, `}}`, `},"text":"x"}`, 1), strings.Replace(attachment, `{"ref":"r"}`, `"r"`, 1),
 	} {
-		if _, ok := readPart([]byte(bad)); ok {
-			t.Errorf("readPart(%s) = true; want false", bad)
+		if _, ok := fits(contentPart, mustTree(bad)); ok {
+			t.Errorf("contentPart(%s) fits; want not", bad)
 		}
 	}
 }
@@ -159,10 +156,7 @@ func TestProject(t *testing.T) {
 		m := &Message{Body: body, Version: Draft}
 		m.Event = Event{Type: e, Raw: s.fields[fieldEvent].of(body), self: s.fields[fieldEvent], native: s.native}
 		m.Capabilities.DenyOnly = true
-		d := decoder{s: &s, m: m}
-		if err := d.content(e); err != nil {
-			t.Fatalf("case %d: content(%s) = %v; want nil", i, raw, err)
-		}
+		m.Event.hasContent = true
 		v := View{Native: r.IntN(2) == 0, Content: ContentSelection{Default: selections[r.IntN(3)]}}
 		for range r.IntN(3) {
 			if v.Content.Categories == nil {

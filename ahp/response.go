@@ -31,6 +31,30 @@ func DecodeResponse(call *Call, r *Response) Failure {
 }
 
 func (d *decoder) response(call *Call, r *Response) Failure {
+	if f := d.answer(call); !f.OK() {
+		return f
+	}
+	switch {
+	case d.has(fieldResultEffects) && d.kind(fieldResultEffects) != KindArray:
+		return Failure{FailMissingResult, "result.effects is no list"}
+	case !d.has(fieldResultEffects) && call.Version == V01:
+		return Failure{FailMissingResult, "result.effects is missing"}
+	}
+	if call.Version == Draft {
+		switch {
+		case d.has(fieldResultManifest) || d.has(fieldResultConfiguration):
+			return Failure{FailMalformedRPC, "result is that of another method"}
+		case d.has(fieldResultExtensions) && (d.kind(fieldResultExtensions) != KindObject || d.s.foreign.has(nodeResultExtensions)):
+			return Failure{FailMalformedRPC, "result.extensions is no object of reverse-DNS names"}
+		}
+	}
+	r.Effects = d.raw(fieldResultEffects)
+	return Failure{}
+}
+
+// answer checks what the answers to all methods have in common: one strict
+// JSON-RPC result with the call's id and snapshot.
+func (d *decoder) answer(call *Call) Failure {
 	s := d.s
 	if !s.scan(nodeRoot) {
 		return Failure{FailMalformedJSON, "the answer is no strict JSON"}
@@ -55,20 +79,7 @@ func (d *decoder) response(call *Call, r *Response) Failure {
 		return Failure{FailMissingResult, "result.protocolVersion is missing"}
 	case string(d.text(fieldResultVersion)) != call.Version.String():
 		return Failure{FailVersionUnsupported, "result.protocolVersion is not the request's"}
-	case d.has(fieldResultEffects) && d.kind(fieldResultEffects) != KindArray:
-		return Failure{FailMissingResult, "result.effects is no list"}
-	case !d.has(fieldResultEffects) && call.Version == V01:
-		return Failure{FailMissingResult, "result.effects is missing"}
 	}
-	if call.Version == Draft {
-		switch {
-		case d.has(fieldResultManifest) || d.has(fieldResultConfiguration):
-			return Failure{FailMalformedRPC, "result is that of another method"}
-		case d.has(fieldResultExtensions) && (d.kind(fieldResultExtensions) != KindObject || s.foreign.has(nodeResultExtensions)):
-			return Failure{FailMalformedRPC, "result.extensions is no object of reverse-DNS names"}
-		}
-	}
-	r.Effects = d.raw(fieldResultEffects)
 	return Failure{}
 }
 
@@ -83,6 +94,8 @@ func (d *decoder) rpcError(call *Call) Failure {
 		return Failure{FailIDMismatch, "the error's id is not the request's"}
 	}
 	switch string(d.raw(fieldErrorCode)) {
+	case "-32601":
+		return Failure{FailRPCError, "JSON-RPC error -32601"}
 	case "-32001":
 		return Failure{FailVersionUnsupported, "JSON-RPC error -32001"}
 	case "-32002":

@@ -166,7 +166,7 @@ func TestFailureClasses(t *testing.T) {
 	// The names are labels of metrics and fields of audit records: they stay.
 	const want = "deadline+ budget- late+ dns+ connect+ reset+ tls+ blocked_address- credential- unauthorized+ redirect+ status+ media_type- oversize- " +
 		"malformed_http+ malformed_json- malformed_rpc- id_mismatch- rpc_error- version_unsupported- event_unsupported- missing_result- effect_unknown- " +
-		"effect_malformed- effect_unadvertised- effect_conflict- breaker_open- bulkhead_full- pool_exhausted- internal-"
+		"effect_malformed- effect_unadvertised- effect_conflict- configuration- breaker_open- bulkhead_full- pool_exhausted- internal-"
 	var got []string
 	for _, c := range FailureClasses() {
 		trips := "-"

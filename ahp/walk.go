@@ -1,9 +1,6 @@
 package ahp
 
-import (
-	"bytes"
-	"iter"
-)
+import "iter"
 
 // Members returns the members of the JSON object raw in order: the name without
 // escapes and the raw value. raw must have been accepted by a decoder of this
@@ -132,10 +129,8 @@ func skipValue(b []byte, i int) int {
 			i++
 			continue
 		default:
-			if n := bytes.IndexAny(b[i:], ",]} \t\r\n"); n >= 0 {
-				i += n
-			} else {
-				i = len(b)
+			for i < len(b) && !isBehind(b[i]) {
+				i++
 			}
 		}
 		if depth == 0 {
@@ -144,3 +139,6 @@ func skipValue(b []byte, i int) int {
 	}
 	return i
 }
+
+// isBehind reports whether c can only stand behind a number or a literal.
+func isBehind(c byte) bool { return c == ',' || c == ']' || c == '}' || isSpace(c) }

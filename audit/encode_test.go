@@ -130,7 +130,7 @@ func TestAppendJSONDoesNotAllocate(t *testing.T) {
 // would otherwise say the same of different things.
 func TestNames(t *testing.T) {
 	seen := map[string]bool{}
-	for v := VerdictPass; v <= VerdictError; v++ {
+	for v := VerdictPass; v <= VerdictChanged; v++ {
 		seen["verdict "+v.String()] = true
 	}
 	for o := OutcomePass; o <= OutcomeNotCalled; o++ {
@@ -139,7 +139,7 @@ func TestNames(t *testing.T) {
 	for d := DedupeMiss; d <= DedupeConflict; d++ {
 		seen["dedupe "+d.String()] = true
 	}
-	if want := 3 + 9 + 4; len(seen) != want || seen["verdict unknown"] || seen["outcome unknown"] || seen["dedupe "] {
+	if want := 4 + 11 + 4; len(seen) != want || seen["verdict unknown"] || seen["outcome unknown"] || seen["dedupe "] {
 		t.Errorf("names = %v; want %d distinct ones, none unknown", seen, want)
 	}
 	for _, name := range []string{"drop", "block"} {

@@ -82,9 +82,10 @@ type Verdict uint8
 
 // The verdicts.
 const (
-	VerdictPass  Verdict = iota + 1 // no objection
-	VerdictDeny                     // denied, by a backend or because one failed closed
-	VerdictError                    // a JSON-RPC error
+	VerdictPass    Verdict = iota + 1 // no objection
+	VerdictDeny                       // denied, by a backend or because one failed closed
+	VerdictError                      // a JSON-RPC error
+	VerdictChanged                    // effects other than a denial
 )
 
 // String returns the verdict's stable name in records and metric labels.
@@ -96,6 +97,8 @@ func (v Verdict) String() string {
 		return "deny"
 	case VerdictError:
 		return "error"
+	case VerdictChanged:
+		return "changed"
 	default:
 		return "unknown"
 	}
@@ -106,15 +109,17 @@ type Outcome uint8
 
 // The outcomes.
 const (
-	OutcomePass         Outcome = iota + 1 // no objection
-	OutcomeDeny                            // an accepted deny
-	OutcomeFailedOpen                      // an operational failure, passed over
-	OutcomeFailedClosed                    // an operational failure that stopped the chain
-	OutcomeShadowed                        // shadow mode: called off the request path; a record with Shadow follows
-	OutcomeShadowPass                      // shadow mode: would have passed
-	OutcomeShadowDeny                      // shadow mode: would have denied
-	OutcomeShadowFailed                    // shadow mode: an operational failure
-	OutcomeNotCalled                       // the chain had stopped before its turn
+	OutcomePass          Outcome = iota + 1 // no objection
+	OutcomeDeny                             // an accepted deny
+	OutcomeFailedOpen                       // an operational failure, passed over
+	OutcomeFailedClosed                     // an operational failure that stopped the chain
+	OutcomeShadowed                         // shadow mode: called off the request path; a record with Shadow follows
+	OutcomeShadowPass                       // shadow mode: would have passed
+	OutcomeShadowDeny                       // shadow mode: would have denied
+	OutcomeShadowFailed                     // shadow mode: an operational failure
+	OutcomeChanged                          // accepted effects other than a deny
+	OutcomeShadowChanged                    // shadow mode: would have had such effects
+	OutcomeNotCalled                        // the chain had stopped before its turn
 )
 
 // String returns the outcome's stable name in records and metric labels.
@@ -136,6 +141,10 @@ func (o Outcome) String() string {
 		return "shadow_deny"
 	case OutcomeShadowFailed:
 		return "shadow_failed"
+	case OutcomeChanged:
+		return "changed"
+	case OutcomeShadowChanged:
+		return "shadow_changed"
 	case OutcomeNotCalled:
 		return "not_called"
 	default:

@@ -2,6 +2,7 @@ package backend
 
 import (
 	"bufio"
+	"crypto/rand"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -175,15 +176,40 @@ func (c *Client) Intercept(call *ahp.Call, resp *ahp.Response) ahp.Failure {
 	resp.Reset()
 	f := c.do(call, func(br *bufio.Reader) (ahp.Failure, bool) { return c.readDecision(br, call, resp) })
 	if f.OK() && !time.Now().Before(call.Deadline) {
-		return ahp.Failure{Class: ahp.FailLate, Detail: "the answer was complete after the deadline"}
+		return tooLate
 	}
 	return f
 }
+
+var tooLate = ahp.Failure{Class: ahp.FailLate, Detail: "the answer was complete after the deadline"}
 
 // Observe implements ahp.Backend. Success is status 202 or 204 without a body.
 // AHP-RPC-002, AHP-HTTP-001.
 func (c *Client) Observe(call *ahp.Call) ahp.Failure {
 	return c.do(call, readReceipt)
+}
+
+// Configuration asks the backend for the subscriptions that it wants, by
+// hooks/configuration of draft, and returns the raw JSON object that it
+// advertises. Everything is as for Intercept: transport, credentials, headers,
+// the one deadline, and what counts as an answer. AHP-HTTP-001, AHP-RPC-001.
+func (c *Client) Configuration(deadline time.Time) ([]byte, ahp.Failure) {
+	id := []byte(`"` + rand.Text() + `"`)
+	call := &ahp.Call{Body: ahp.AppendConfigurationRequest(nil, id), ID: id, Version: ahp.Draft, Deadline: deadline}
+	var body, configuration []byte
+	f := c.do(call, func(br *bufio.Reader) (ahp.Failure, bool) {
+		return c.readResponse(br, &body, func() (f ahp.Failure) {
+			configuration, f = ahp.DecodeConfiguration(call, body)
+			return f
+		})
+	})
+	switch {
+	case !f.OK():
+		return nil, f
+	case !time.Now().Before(deadline):
+		return nil, tooLate
+	}
+	return configuration, ahp.Failure{}
 }
 
 // Close closes the connections that are idle. Calls in flight, and calls made

@@ -112,6 +112,12 @@ func acquireFailure(err error) ahp.Failure {
 
 // readDecision reads the answer to hooks/intercept into resp.
 func (c *Client) readDecision(br *bufio.Reader, call *ahp.Call, resp *ahp.Response) (ahp.Failure, bool) {
+	return c.readResponse(br, &resp.Body, func() ahp.Failure { return ahp.DecodeResponse(call, resp) })
+}
+
+// readResponse reads the answer to a request, of which there is one kind:
+// status 200 and a JSON body, which it puts in body for decode.
+func (c *Client) readResponse(br *bufio.Reader, body *[]byte, decode func() ahp.Failure) (ahp.Failure, bool) {
 	var a answer
 	if f := readAnswer(br, &a); !f.OK() {
 		return f, false
@@ -126,10 +132,10 @@ func (c *Client) readDecision(br *bufio.Reader, call *ahp.Call, resp *ahp.Respon
 		return ahp.Failure{Class: ahp.FailMediaType, Detail: "not application/json"}, a.skipBuffered(br)
 	}
 	var f ahp.Failure
-	if resp.Body, f = a.readBody(br, c.maxResponse, resp.Body); !f.OK() {
+	if *body, f = a.readBody(br, c.maxResponse, *body); !f.OK() {
 		return f, false
 	}
-	f = ahp.DecodeResponse(call, resp)
+	f = decode()
 	// An answer to something else means that the connection holds one answer
 	// too many: every later call on it would be off by one.
 	return f, a.keepAlive && f.Class != ahp.FailIDMismatch

@@ -37,7 +37,8 @@ func Default() File {
 			Reason: "Required policy backend unavailable.",
 			Code:   "io.ahp-gateway.fail_closed",
 		},
-		Audit: Audit{Overflow: "drop"},
+		Audit:     Audit{Overflow: "drop"},
+		Discovery: Discovery{Timeout: 5 * time.Second, OnFailure: "refuse"},
 	}
 }
 

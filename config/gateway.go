@@ -50,6 +50,12 @@ func (r *reader) file(s spot) *File {
 	if at, ok := o.get("audit"); ok {
 		r.audit(at, &f.Audit)
 	}
+	if at, ok := o.get("discovery"); ok {
+		d := r.object(at)
+		d.duration("timeout", &f.Discovery.Timeout)
+		d.choice("onFailure", &f.Discovery.OnFailure, "refuse", "skip")
+		d.done()
+	}
 	base := baseSettings{BackendSettings: DefaultBackend()}
 	if at, ok := o.get("breaker"); ok {
 		r.breaker(at, &base.Breaker)

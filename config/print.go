@@ -52,6 +52,10 @@ func (f *File) Print() []byte {
 	p.text("overflow", f.Audit.Overflow)
 	p.bool("inputs", f.Audit.Inputs)
 	p.close()
+	p.open("discovery")
+	p.duration("timeout", f.Discovery.Timeout)
+	p.text("onFailure", f.Discovery.OnFailure)
+	p.close()
 	if len(f.Tenants) == 1 && f.Tenants[0].Open {
 		p.tenantBody(&f.Tenants[0])
 		return p.out
@@ -165,7 +169,7 @@ func (p *printer) backend(id string, b BackendSettings) {
 	p.int("probes", b.Breaker.Probes)
 	p.close()
 	switch {
-	case slices.Equal(b.Shadow, []string{"*"}):
+	case isEvery(b.Shadow):
 		p.text("shadow", "*")
 	case len(b.Shadow) > 0:
 		p.texts("shadow", b.Shadow)
@@ -197,11 +201,13 @@ func (p *printer) registration(reg *Registration) {
 			p.secretRef(h.Bearer, "token")
 			p.close()
 		}
-		p.open("subscriptions")
-		for j := range h.Subscriptions {
-			p.subscription(&h.Subscriptions[j])
+		if !h.Discover {
+			p.open("subscriptions")
+			for j := range h.Subscriptions {
+				p.subscription(&h.Subscriptions[j])
+			}
+			p.close()
 		}
-		p.close()
 		p.close()
 	}
 	p.close()

@@ -103,8 +103,11 @@ type document struct {
 	*reader
 	terms   *terms
 	version ahp.Version // 0 where it is wrong: rules of a snapshot are then skipped
-	ids     map[string]string
-	urls    map[string]string // url to the path of its first hook
+	// advertised is set for subscriptions that a backend wants, which no person
+	// wrote: what does not apply to this gateway is left out of them.
+	advertised bool
+	ids        map[string]string
+	urls       map[string]string // url to the path of its first hook
 }
 
 const noLiteral = "write authentication: {type: bearer, tokenEnv: NAME} or tokenRef, or a header with valueEnv or valueRef"
@@ -132,9 +135,9 @@ func (d *document) hook(s spot) Hook {
 	}
 	if at, ok := o.get("subscriptions"); ok {
 		h.Subscriptions = d.subscriptions(at)
-	} else if o.usable() && d.version == ahp.Draft {
-		o.missing("subscriptions", "discovery by hooks/configuration is not supported yet: list the subscriptions")
-	} else if o.usable() {
+	} else if d.version == ahp.Draft {
+		h.Discover = true
+	} else if o.usable() && d.version == ahp.V01 {
 		o.missing("subscriptions", "write a list of at least one subscription")
 	}
 	if at, ok := o.get("contentReceiver"); ok {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"regexp"
 	"strings"
 
 	"github.com/ahp-gateway/ahp-gateway/ahp"
@@ -84,6 +85,9 @@ func (d *document) selector(s spot, text string, mode Mode) bool {
 	return true
 }
 
+// advertisedFamily is what a backend may call a family that we do not know.
+var advertisedFamily = regexp.MustCompile(`^[a-z][a-z0-9]*$`)
+
 func (d *document) wildcard(s spot, text string, mode Mode) bool {
 	v := d.version
 	if v == ahp.V01 {
@@ -96,6 +100,10 @@ func (d *document) wildcard(s spot, text string, mode Mode) bool {
 	family, ok := strings.CutSuffix(text, ".*")
 	if !ok || strings.ContainsAny(family, ".*") || family == "" {
 		d.mistake(s, shown(text), "is not a selector", `write an exact name, "*", or one family such as "tool.*"`)
+		return false
+	}
+	if d.advertised && advertisedFamily.MatchString(family) && eventNames(v, mode, family+".") == "" {
+		d.warn(s, "", "covers no event that this gateway has in that mode", "it is left out")
 		return false
 	}
 	if eventNames(v, 0, family+".") == "" {

@@ -146,27 +146,39 @@ func (r *reader) apply(all *settings, regs []*Registration) map[string]BackendSe
 	return complete
 }
 
+const managedShadow = "keep it only while the policy is being tried out: its decisions are not enforced"
+
+// isEvery reports whether a shadow setting is that of every subscription.
+func isEvery(shadow []string) bool { return slices.Equal(shadow, []string{"*"}) }
+
+// inShadow reports whether a shadow setting names the subscription id, which
+// may be "".
+func inShadow(shadow []string, id string) bool {
+	return isEvery(shadow) || id != "" && slices.Contains(shadow, id)
+}
+
 func (r *reader) applyShadow(w hookSettings, shadow []string, hooks []*Hook) {
-	every := slices.Equal(shadow, []string{"*"})
 	found := make(map[string]bool)
 	var ids []string
+	// What a backend will advertise is not known before it is asked.
+	unknown := slices.ContainsFunc(hooks, func(h *Hook) bool { return h.Discover })
 	for _, h := range hooks {
 		for i := range h.Subscriptions {
 			sub := &h.Subscriptions[i]
 			if sub.ID != "" {
 				ids = append(ids, sub.ID)
 			}
-			if !every && (sub.ID == "" || !slices.Contains(shadow, sub.ID)) {
+			if !inShadow(shadow, sub.ID) {
 				continue
 			}
 			found[sub.ID] = true
 			sub.Shadow = true
 			if sub.Managed {
-				r.warn(w.shadow, "", "puts a subscription in shadow that the registration calls managed or not disableable", "keep it only while the policy is being tried out: its decisions are not enforced")
+				r.warn(w.shadow, "", "puts a subscription in shadow that the registration calls managed or not disableable", managedShadow)
 			}
 		}
 	}
-	if every {
+	if unknown || isEvery(shadow) {
 		return
 	}
 	for i := range w.shadow.items {

@@ -140,8 +140,9 @@ func (d *document) content(o *object, sub *Subscription) {
 		}
 		return
 	}
-	if at, ok := o.get("upload"); ok {
-		d.mistake(at, "", "content upload is not supported yet", "remove it")
+	upload, hasUpload := o.get("upload")
+	if hasUpload && !d.advertised {
+		d.mistake(upload, "", "content upload is not supported yet", "remove it")
 	}
 	at, ok := o.need("content", "write what the backend may see, such as {default: metadata}")
 	if !ok || !d.is(at, kindObject, "write an object such as {default: metadata}") {
@@ -171,6 +172,9 @@ func (d *document) content(o *object, sub *Subscription) {
 	if !found {
 		at.path = joinKey(at.path, "default")
 		d.mistake(at, "", "is missing", "write default: body, metadata or omit")
+	}
+	if hasUpload && d.advertised {
+		d.refuseUpload(upload, sub)
 	}
 }
 

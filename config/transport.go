@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+
+	"github.com/ahp-gateway/ahp-gateway/ahp"
 )
 
 // transport reads how a backend is reached, and reports whether that is by
@@ -77,6 +79,11 @@ func (d *document) url(s spot, id string) string {
 	host := u.Hostname()
 	if !isURLHost(u, authority) {
 		d.mistake(s, shown(u.Scheme+"://"+authority), "has no usable host and port", instead)
+		return ""
+	}
+	// The URL reader takes more than RFC 3986 allows, brackets in a path for one.
+	if !ahp.IsURI([]byte(text)) {
+		d.mistake(s, "", "holds characters that a URL may not hold there", "write them percent-encoded")
 		return ""
 	}
 	if u.Scheme == "http" && !isLoopbackHost(host) && !d.allowsHTTP(id) {

@@ -27,6 +27,8 @@ type File struct {
 	FailClosed FailClosed
 	// Audit is where decision records go.
 	Audit Audit
+	// Discovery is how backends that list no subscriptions are asked for them.
+	Discovery Discovery
 	// Tenants are in document order; there is at least one. A file without a
 	// tenants section yields one with ID "default" and Open set.
 	Tenants []Tenant
@@ -82,6 +84,14 @@ type Audit struct {
 	Stdout   bool   // JSONL on standard output
 	Overflow string // "drop" (default; counted) or "block" when the queue is full
 	Inputs   bool   // add the tool input, redacted; default false
+}
+
+// Discovery is how the gateway asks, whenever it loads a configuration, the
+// draft backends whose registration lists no subscriptions for those that they
+// want, by hooks/configuration.
+type Discovery struct {
+	Timeout   time.Duration // for all backends together
+	OnFailure string        // "refuse" (default) the configuration, or "skip" the backend
 }
 
 // Tenant is one party whose events are decided by its own backends only.
@@ -140,7 +150,8 @@ type BackendSettings struct {
 	// Breaker is the circuit breaker's setting.
 	Breaker Breaker
 	// Shadow lists the subscription ids whose answers are recorded, never used.
-	// "*" means every subscription of the backend.
+	// "*" means every subscription of the backend. Of a backend that is asked
+	// for its subscriptions, they are the ids that it advertises.
 	Shadow []string
 }
 
@@ -167,7 +178,10 @@ type Hook struct {
 	URL     string // absolute, http or https, without userinfo and fragment
 	Headers []Header
 	// Bearer is nil without an authentication member.
-	Bearer        *SecretRef
+	Bearer *SecretRef
+	// Discover is true in draft where the document lists no subscriptions:
+	// Subscriptions is then empty, and the backend is asked for them.
+	Discover      bool
 	Subscriptions []Subscription
 }
 

@@ -7,7 +7,10 @@ import (
 	"github.com/ahp-gateway/ahp-gateway/ahp"
 )
 
-const advertised = ahp.EffectSet(1 << ahp.EffectDeny)
+// denyOnly are terms that let an answer deny and nothing else.
+func denyOnly(v ahp.Version) *Terms {
+	return &Terms{Version: v, Event: ahp.ToolBefore, Effects: ahp.EffectSet(0).With(ahp.EffectDeny)}
+}
 
 // respond returns a decoded response of snapshot v with the given effects.
 func respond(t testing.TB, v ahp.Version, effects string) *ahp.Response {
@@ -59,7 +62,7 @@ func TestAdmit(t *testing.T) {
 	} {
 		for v, want := range map[ahp.Version]ahp.FailureClass{ahp.V01: c.v01, ahp.Draft: c.draft} {
 			before := []Effect{{Type: ahp.EffectAsk}}
-			got, f := Admit(v, advertised, respond(t, v, c.effects), before)
+			got, f := Admit(denyOnly(v), nil, respond(t, v, c.effects), before)
 			if f.Class != want {
 				t.Errorf("Admit(%s, %s) = %v; want %v", v, c.effects, f, want)
 			}
@@ -75,7 +78,7 @@ func TestAdmit(t *testing.T) {
 
 func TestAdmitOnlyAdvertised(t *testing.T) {
 	for _, v := range ahp.Versions {
-		if _, f := Admit(v, 0, respond(t, v, `[{"type":"deny","reason":"r"}]`), nil); f.Class != ahp.FailEffectUnadvertised {
+		if _, f := Admit(&Terms{Version: v, Event: ahp.ToolBefore}, nil, respond(t, v, `[{"type":"deny","reason":"r"}]`), nil); f.Class != ahp.FailEffectUnadvertised {
 			t.Errorf("Admit(%s, unadvertised deny) = %v; want %v", v, f, ahp.FailEffectUnadvertised)
 		}
 	}
@@ -83,7 +86,7 @@ func TestAdmitOnlyAdvertised(t *testing.T) {
 
 func TestAdmitReadsDeny(t *testing.T) {
 	const raw = `{"type":"deny","reason":"line\nbreak","code":"com.example.c"}`
-	got, f := Admit(ahp.Draft, advertised, respond(t, ahp.Draft, `[ `+raw+` ]`), nil)
+	got, f := Admit(denyOnly(ahp.Draft), nil, respond(t, ahp.Draft, `[ `+raw+` ]`), nil)
 	if !f.OK() || len(got) != 1 {
 		t.Fatalf("Admit(%s) = %v, %v; want one effect", raw, got, f)
 	}
@@ -97,60 +100,17 @@ func TestAdmitTooMany(t *testing.T) {
 	many := func(n int) *ahp.Response {
 		return respond(t, ahp.Draft, "["+strings.TrimSuffix(strings.Repeat(`{"type":"deny","reason":"r"},`, n), ",")+"]")
 	}
-	if got, f := Admit(ahp.Draft, advertised, many(maxEffects), nil); !f.OK() || len(got) != maxEffects {
+	if got, f := Admit(denyOnly(ahp.Draft), nil, many(maxEffects), nil); !f.OK() || len(got) != maxEffects {
 		t.Errorf("Admit(%d effects) = %d, %v; want all", maxEffects, len(got), f)
 	}
-	if got, f := Admit(ahp.Draft, advertised, many(maxEffects+1), nil); f.Class != ahp.FailEffectConflict || len(got) != 0 {
+	if got, f := Admit(denyOnly(ahp.Draft), nil, many(maxEffects+1), nil); f.Class != ahp.FailEffectConflict || len(got) != 0 {
 		t.Errorf("Admit(%d effects) = %d, %v; want none, %v", maxEffects+1, len(got), f, ahp.FailEffectConflict)
 	}
 }
 
 // A missing effects member is none in draft.
 func TestAdmitAbsentEffects(t *testing.T) {
-	if got, f := Admit(ahp.Draft, advertised, &ahp.Response{}, nil); !f.OK() || len(got) != 0 {
+	if got, f := Admit(denyOnly(ahp.Draft), nil, &ahp.Response{}, nil); !f.OK() || len(got) != 0 {
 		t.Errorf("Admit(absent effects) = %v, %v; want none", got, f)
 	}
-}
-
-func TestFold(t *testing.T) {
-	deny := Effect{Type: ahp.EffectDeny, Raw: []byte("1")}
-	var s State
-	if stop := s.Fold(nil); stop || s.Denied {
-		t.Errorf("Fold(no effects) = %t, denied %t; want false, false", stop, s.Denied)
-	}
-	if stop := s.Fold([]Effect{deny}); !stop || !s.Denied || len(s.Effects) != 1 {
-		t.Errorf("Fold(deny) = %t, denied %t, %d effects; want true, true, 1", stop, s.Denied, len(s.Effects))
-	}
-	if stop := s.Fold(nil); !stop {
-		t.Error("Fold(no effects after a deny) = false; want true: nothing lifts a deny")
-	}
-	if s.Reset(); s.Denied || len(s.Effects) != 0 {
-		t.Errorf("Reset left denied %t, %d effects; want false, 0", s.Denied, len(s.Effects))
-	}
-}
-
-func FuzzAdmit(f *testing.F) {
-	for _, s := range []string{`[]`, `[{"type":"deny","reason":"r"}]`, `[{"type":"deny","reason":"r","code":"a.b","extensions":{"a.b":1}}]`, `[{"type":"allow"},{"type":"deny","reason":"r"}]`} {
-		f.Add(s, true)
-		f.Add(s, false)
-	}
-	f.Fuzz(func(t *testing.T, effects string, draft bool) {
-		v := ahp.V01
-		if draft {
-			v = ahp.Draft
-		}
-		r := &ahp.Response{Body: []byte(`{"jsonrpc":"2.0","id":"e","result":{"protocolVersion":"` + v.String() + `","effects":` + effects + `}}`)}
-		if f := ahp.DecodeResponse(&ahp.Call{ID: []byte(`"e"`), Version: v}, r); !f.OK() {
-			return
-		}
-		got, failure := Admit(v, advertised, r, nil)
-		if !failure.OK() && len(got) > 0 {
-			t.Errorf("Admit(%s) = %d effects and %v; want all or none", effects, len(got), failure)
-		}
-		for _, e := range got {
-			if e.Type != ahp.EffectDeny || len(e.Reason) == 0 || e.Code != nil && !ahp.IsReverseDNS(e.Code) {
-				t.Errorf("Admit(%s) admitted %s; want only well-formed denies", effects, e.Raw)
-			}
-		}
-	})
 }

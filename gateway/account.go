@@ -19,6 +19,7 @@ const (
 	verdictDeny               // a backend denied
 	verdictFailClosed         // a failure denied
 	verdictError              // a JSON-RPC error was answered
+	verdictChanged            // no denial, but effects
 )
 
 // name returns the verdict as the audit record has it.
@@ -28,6 +29,8 @@ func (v verdict) name() audit.Verdict {
 		return audit.VerdictPass
 	case verdictError:
 		return audit.VerdictError
+	case verdictChanged:
+		return audit.VerdictChanged
 	default:
 		return audit.VerdictDeny
 	}
@@ -64,8 +67,12 @@ func (g *Gateway) account(x *exchange, span trace.Span) {
 	took := time.Since(x.start)
 	s := x.party.stats
 	switch x.verdict {
-	case verdictPass:
-		s.pass.Add(1)
+	case verdictPass, verdictChanged:
+		if x.verdict == verdictPass {
+			s.pass.Add(1)
+		} else {
+			s.changed.Add(1)
+		}
 		if x.failedOpen {
 			s.failOpen.Add(1)
 		}
@@ -79,6 +86,9 @@ func (g *Gateway) account(x *exchange, span trace.Span) {
 	default:
 		s.fault.Add(1)
 		g.measure(g.latencies.fault, took, x.backends)
+	}
+	if x.inexact {
+		s.inexact.Add(1)
 	}
 	if x.failure != nil {
 		s.errors[x.failure.Code].Add(1)
@@ -102,7 +112,7 @@ func (x *exchange) record() audit.Record {
 		EventID: text(m.Event.ID), Source: text(m.Event.Source), EventType: m.Event.Type.String(),
 		SessionID: text(m.Event.SessionID), CallID: text(m.Event.CallID), Tool: text(m.Event.ToolName),
 		Verdict: x.verdict.name(), Synthetic: x.verdict == verdictFailClosed, Steps: x.steps,
-		Dedupe: dedupeNames[x.dedupe], Generation: x.snap.generation,
+		Dedupe: dedupeNames[x.dedupe], Inexact: x.inexact, Generation: x.snap.generation,
 	}
 	if x.by != nil {
 		r.DeniedBy, r.Subscription = x.by.sub.BackendID, x.by.sub.ID

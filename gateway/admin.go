@@ -69,6 +69,9 @@ func (g *Gateway) backends(w http.ResponseWriter, _ *http.Request) {
 		Breaker  string `json:"breaker"`
 		InFlight int    `json:"in_flight"`
 		Queued   int    `json:"queued"`
+		// Discovery is "done", or the failure for which the backend is skipped;
+		// left out where the registration lists the subscriptions.
+		Discovery string `json:"discovery,omitempty"`
 	}
 	snap := g.current.Load()
 	answer := struct {
@@ -76,8 +79,15 @@ func (g *Gateway) backends(w http.ResponseWriter, _ *http.Request) {
 		Backends   []row  `json:"backends"`
 	}{Generation: snap.generation, Backends: []row{}}
 	for _, p := range snap.parties {
+		discovered := make(map[*peer]string)
+		for _, d := range p.discovered {
+			discovered[d.peer] = "done"
+			if !d.failure.OK() {
+				discovered[d.peer] = d.failure.String()
+			}
+		}
 		for _, b := range p.peers {
-			answer.Backends = append(answer.Backends, row{b.tenant, b.id, b.breaker.State().String(), b.breaker.InFlight(), b.courier.waiting()})
+			answer.Backends = append(answer.Backends, row{b.tenant, b.id, b.breaker.State().String(), b.breaker.InFlight(), b.courier.waiting(), discovered[b]})
 		}
 	}
 	w.Header().Set("Content-Type", "application/json")

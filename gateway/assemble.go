@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"crypto/sha256"
 	"crypto/x509"
 	"errors"
@@ -29,8 +30,9 @@ type peerKey struct {
 
 // assemble builds the snapshot of f. What previous has and f does not change
 // (backends, limiters, statistics) is taken over; previous may be nil and is
-// not changed in any case.
-func (g *Gateway) assemble(f *config.File, previous *snapshot) (*snapshot, error) {
+// not changed in any case. It takes as long as f's discovery may, if a backend
+// has to be asked for its subscriptions; when ctx ends it gives up.
+func (g *Gateway) assemble(ctx context.Context, f *config.File, previous *snapshot) (*snapshot, error) {
 	s := &snapshot{
 		generation: 1,
 		file:       f,
@@ -45,9 +47,10 @@ func (g *Gateway) assemble(f *config.File, previous *snapshot) (*snapshot, error
 		}
 	}
 	entries := make([]tenant.Entry, len(f.Tenants))
+	peers := make(map[*config.Hook]*peer)
 	for i := range f.Tenants {
 		t := &f.Tenants[i]
-		p, err := g.assembleParty(f, t, known[t.ID])
+		p, err := g.assembleParty(f, t, known[t.ID], peers)
 		if err != nil {
 			return nil, fmt.Errorf("gateway: tenant %s: %w", t.ID, err)
 		}
@@ -58,10 +61,35 @@ func (g *Gateway) assemble(f *config.File, previous *snapshot) (*snapshot, error
 	if s.tenants, err = tenant.NewDirectory(entries, s.parties); err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)
 	}
+	if err := g.assembleDocuments(ctx, s, peers); err != nil {
+		closePeers(s, previous)
+		return nil, err
+	}
 	return s, nil
 }
 
-func (g *Gateway) assembleParty(f *config.File, t *config.Tenant, previous *party) (*party, error) {
+// closePeers closes the clients of s that kept, which may be nil, has not got.
+func closePeers(s, kept *snapshot) {
+	keep := make(map[*peer]bool)
+	if kept != nil {
+		for _, p := range kept.parties {
+			for _, b := range p.peers {
+				keep[b] = true
+			}
+		}
+	}
+	for _, p := range s.parties {
+		for _, b := range p.peers {
+			if !keep[b] {
+				b.client.Close()
+			}
+		}
+	}
+}
+
+// assembleParty returns the tenant at work, still without documents, and adds
+// its backends to peers.
+func (g *Gateway) assembleParty(f *config.File, t *config.Tenant, previous *party, peers map[*config.Hook]*peer) (*party, error) {
 	p := &party{
 		id:      t.ID,
 		answers: dedupe.New(dedupe.Settings{Entries: f.Dedupe.Entries, Bytes: f.Dedupe.Bytes, TTL: f.Dedupe.TTL}),
@@ -81,15 +109,13 @@ func (g *Gateway) assembleParty(f *config.File, t *config.Tenant, previous *part
 		p.limiter = tenant.NewLimiter(limits)
 	}
 	for _, r := range t.Registrations {
-		d, err := g.assembleDocument(f, t, r, p, previous)
-		if err != nil {
-			return nil, fmt.Errorf("snapshot %s: %w", r.Version, err)
-		}
-		p.documents[r.Version] = d
-	}
-	for _, v := range ahp.Versions {
-		if p.documents[v] != nil {
-			p.supported = append(p.supported, v)
+		for i := range r.Hooks {
+			h := &r.Hooks[i]
+			b, err := g.assemblePeer(f, t, h, p, previous)
+			if err != nil {
+				return nil, fmt.Errorf("snapshot %s: backend %s: %w", r.Version, h.ID, err)
+			}
+			peers[h] = b
 		}
 	}
 	return p, nil
@@ -102,23 +128,44 @@ const (
 	observedFor    = 10 * time.Minute
 )
 
-func (g *Gateway) assembleDocument(f *config.File, t *config.Tenant, r *config.Registration, p, previous *party) (*document, error) {
+// assembleDocuments gives the parties of s their documents, once it is known
+// what the backends that list no subscriptions want.
+func (g *Gateway) assembleDocuments(ctx context.Context, s *snapshot, peers map[*config.Hook]*peer) error {
+	discovered, err := g.discover(ctx, s, peers)
+	if err != nil {
+		return err
+	}
+	for i := range s.file.Tenants {
+		t, p := &s.file.Tenants[i], s.parties[i]
+		for _, r := range t.Registrations {
+			d, err := assembleDocument(r, peers, discovered, s.budget)
+			if err != nil {
+				return fmt.Errorf("gateway: tenant %s: snapshot %s: %w", t.ID, r.Version, err)
+			}
+			p.documents[r.Version] = d
+		}
+		for _, v := range ahp.Versions {
+			if p.documents[v] != nil {
+				p.supported = append(p.supported, v)
+			}
+		}
+	}
+	return nil
+}
+
+func assembleDocument(r *config.Registration, peers map[*config.Hook]*peer, discovered map[*config.Hook][]config.Subscription, budget time.Duration) (*document, error) {
 	var subs []routing.Subscription
 	hops := make(map[[2]int]*hop)
 	for i := range r.Hooks {
 		h := &r.Hooks[i]
-		b, err := g.assemblePeer(f, t, h, p, previous)
-		if err != nil {
-			return nil, fmt.Errorf("backend %s: %w", h.ID, err)
+		b, own := peers[h], h.Subscriptions
+		if h.Discover {
+			own = discovered[h]
 		}
-		for j := range h.Subscriptions {
-			c := &h.Subscriptions[j]
-			mode := routing.Intercept
-			if c.Mode == config.Observe {
-				mode = routing.Observe
-			}
+		for j := range own {
+			c := &own[j]
 			subs = append(subs, routing.Subscription{
-				BackendID: h.ID, ID: c.ID, Hook: i, Index: j, Mode: mode, Selectors: c.Selectors, Timeout: c.Timeout,
+				BackendID: h.ID, ID: c.ID, Hook: i, Index: j, Mode: modeOf(c.Mode), Selectors: c.Selectors, Timeout: c.Timeout,
 				FailClosed: c.FailClosed, Managed: c.Managed, IncludeNative: c.IncludeNative, Shadow: c.Shadow,
 				Content: c.Content, Backend: b.breaker,
 			})
@@ -141,10 +188,17 @@ func (g *Gateway) assembleDocument(f *config.File, t *config.Tenant, r *config.R
 	}
 	resolve(routing.Intercept, &d.intercept)
 	resolve(routing.Observe, &d.observe)
-	if d.configuration, err = configuration(d, f.Limits.Budget); err != nil {
+	if d.configuration, err = configuration(d, budget); err != nil {
 		return nil, err
 	}
 	return d, nil
+}
+
+func modeOf(m config.Mode) routing.Mode {
+	if m == config.Observe {
+		return routing.Observe
+	}
+	return routing.Intercept
 }
 
 // assemblePeer returns the tenant's backend for h: that of the other document

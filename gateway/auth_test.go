@@ -157,7 +157,7 @@ func TestKeysFollowReload(t *testing.T) {
 	try("e1", "old", "deny: acme")
 	try("e2", "new", "deny: acme")
 	try("e3", "newer", "HTTP 401")
-	if _, err := r.Reload(parse(t, many(tenantEntry("acme", doc, []string{"new", "newer"})))); err != nil {
+	if _, err := r.Reload(t.Context(), parse(t, many(tenantEntry("acme", doc, []string{"new", "newer"})))); err != nil {
 		t.Fatalf("Reload() = %v; want none", err)
 	}
 	// The same connection, and an answer that had been remembered.

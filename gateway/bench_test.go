@@ -74,7 +74,7 @@ func benchmarkContext(b *testing.B, v string, hops int) *benchContext {
 		hooks = append(hooks, hook(fmt.Sprintf("com.example.b%d", i), backend.URL, intercepts(v, "fail-closed", 5000)))
 	}
 	f := parse(b, open(registration(v, hooks...)))
-	g, err := New(f, Options{Stdout: io.Discard, MeterProvider: sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader()))})
+	g, err := New(b.Context(), f, Options{Stdout: io.Discard, MeterProvider: sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader()))})
 	if err != nil {
 		b.Fatal(err)
 	}

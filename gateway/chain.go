@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/ahp-gateway/ahp-gateway/ahp"
@@ -23,10 +24,14 @@ type exchange struct {
 
 	msg     ahp.Message
 	call    ahp.Call
-	resp    ahp.Response // of the turn under way; a deny's bytes live here until the answer is encoded
-	request []byte       // the message as the backend under way may see it
-	effects []decision.Effect
+	resp    ahp.Response // of the turn under way; the last effects live here until the answer is encoded
+	terms   decision.Terms
 	state   decision.State
+	effects []decision.Effect // of the turn under way
+
+	// The message as the backend under way may see it: the event (shown lies in
+	// view, in the state or in the message), the capabilities and the state.
+	shown, view, capabilities, told, request []byte
 	// answer is what is remembered: the JSON-RPC message behind its note.
 	answer []byte
 
@@ -36,6 +41,7 @@ type exchange struct {
 	verdict    verdict
 	failure    *ahp.Error // the JSON-RPC error to answer, or nil
 	failedOpen bool       // a failure was passed over
+	inexact    bool       // the answer permits less than was decided
 	by         *hop       // settled a denial, or nil
 	place      int        // of by in the chain
 	dedupe     dedupe.Outcome
@@ -47,15 +53,23 @@ type exchange struct {
 // final reports whether the answer may be remembered: one that an operational
 // failure has touched is not what the backends would say on another day.
 func (x *exchange) final() bool {
-	return !x.failedOpen && (x.verdict == verdictPass || x.verdict == verdictDeny)
+	return !x.failedOpen && (x.verdict == verdictPass || x.verdict == verdictDeny || x.verdict == verdictChanged)
 }
 
-var unavailable = &ahp.Error{Code: ahp.CodeUnavailable, Message: "Required policy backend unavailable"}
+var (
+	unavailable   = &ahp.Error{Code: ahp.CodeUnavailable, Message: "Required policy backend unavailable"}
+	inexpressible = &ahp.Error{Code: ahp.CodeBackendInternal, Message: "The decision cannot be expressed in the effects that were advertised"}
+)
 
 // decide runs the event's chain and leaves the answer in x.answer. Backends are
 // called one after the other in registration order, and not any more after a
 // deny or a fail-closed failure (AHP-COMP-001).
 func (x *exchange) decide(doc *document) {
+	x.terms = decision.ParseTerms(x.msg.Version, x.msg.Event.Type, x.msg.Capabilities.Raw)
+	x.state.Start(&x.terms, x.msg.Event.Raw, x.msg.State)
+	// What a draft event does not show may be there all the same: the harness
+	// shows this gateway what its backends asked for, and no more.
+	x.state.Partial = x.msg.Version == ahp.Draft
 	hops := doc.intercept[x.msg.Event.Type]
 	called := len(hops)
 	for i, h := range hops {
@@ -94,15 +108,24 @@ func (x *exchange) turn(h *hop) (stop bool) {
 	x.backends += took
 	switch {
 	case failure.OK():
-		if stop = x.state.Fold(x.effects); stop {
+		shown := x.shown
+		if x.whole() {
+			shown = nil
+		}
+		switch stop = x.state.Fold(x.effects, shown); {
+		case x.state.Denied:
 			x.verdict, x.by = verdictDeny, h
 			x.step(h, audit.OutcomeDeny, failure, took)
-			return true
+		case len(x.effects) > 0:
+			x.verdict = verdictChanged
+			x.step(h, audit.OutcomeChanged, failure, took)
+		default:
+			x.step(h, audit.OutcomePass, failure, took)
 		}
-		x.step(h, audit.OutcomePass, failure, took)
-		return false
+		return stop
 	case h.sub.FailClosed:
 		x.verdict, x.by = verdictFailClosed, h
+		x.state.FailClosed(x.snap.failClosed)
 		x.step(h, audit.OutcomeFailedClosed, failure, took)
 		return true
 	default:
@@ -124,10 +147,14 @@ func (x *exchange) consult(h *hop, now time.Time) (failure ahp.Failure) {
 			failure = ahp.Failure{Class: ahp.FailInternal, Detail: "the gateway failed"}
 		}
 	}()
+	if failure = x.state.Sendable(); !failure.OK() {
+		return failure
+	}
 	span := x.g.startCall(x, h)
 	x.resp.Reset()
 	if failure = h.peer.breaker.Intercept(&x.call, &x.resp); failure.OK() {
-		x.effects, failure = decision.Admit(x.msg.Version, x.advertised(), &x.resp, x.effects[:0])
+		terms := x.state.Terms()
+		x.effects, failure = decision.Admit(&terms, x.shown, &x.resp, x.effects[:0])
 		if failure.OK() && !time.Now().Before(x.call.Deadline) {
 			failure = ahp.Failure{Class: ahp.FailLate, Detail: "the answer was complete only after the deadline"}
 		}
@@ -136,19 +163,34 @@ func (x *exchange) consult(h *hop, now time.Time) (failure ahp.Failure) {
 	return failure
 }
 
-// address makes x.call the request that h may see.
+// address makes x.call the request that h may see as the chain stands: the
+// harness's own, byte for byte, but for what was accepted and what h may not see.
 func (x *exchange) address(h *hop, deadline time.Time) {
-	x.call = ahp.Call{Body: x.msg.Body, ID: x.msg.ID, Version: x.msg.Version, Deadline: deadline,
+	x.call = ahp.Call{ID: x.msg.ID, Version: x.msg.Version, Deadline: deadline,
 		Traceparent: x.trace.parent, Tracestate: x.trace.state}
-	if !x.msg.Verbatim(h.view) {
-		x.request = x.msg.AppendIntercept(x.request[:0], h.view)
-		x.call.Body = x.request
+	x.shown = x.msg.Shown(x.view[:0], x.state.Event, h.view)
+	if !x.whole() {
+		x.view = x.shown
+	}
+	if x.msg.Version == ahp.Draft {
+		x.capabilities = x.state.AppendCapabilities(x.capabilities[:0], x.msg.Capabilities.Raw)
+		x.told = x.state.AppendState(x.told[:0])
+		x.call.Body = x.msg.Compose(x.request[:0], x.shown, x.capabilities, x.told)
+	} else {
+		capabilities := x.msg.Capabilities.Raw
+		if !x.msg.Capabilities.DenyOnly {
+			capabilities = ahp.DenyAlone // effects of others' making cannot be composed (AHP-CAP-001)
+		}
+		x.call.Body = x.msg.Compose(x.request[:0], x.shown, capabilities, nil)
+	}
+	if len(x.call.Body) > 0 && &x.call.Body[0] != &x.msg.Body[0] {
+		x.request = x.call.Body
 	}
 }
 
-// advertised is what backends are told that this gateway can enforce.
-func (x *exchange) advertised() ahp.EffectSet {
-	return x.msg.Capabilities.Effects & (ahp.EffectSet(0).With(ahp.EffectDeny))
+// whole reports whether the backend under way sees all of the event.
+func (x *exchange) whole() bool {
+	return len(x.shown) == len(x.state.Event) && (len(x.shown) == 0 || &x.shown[0] == &x.state.Event[0])
 }
 
 // step records one turn.
@@ -164,22 +206,21 @@ func (x *exchange) step(h *hop, o audit.Outcome, f ahp.Failure, took time.Durati
 		Class: f.Class, Detail: f.Detail, Duration: took})
 }
 
-// encode turns the verdict into the answer. A fail-closed failure is a deny
-// with a generic reason, or, where the harness cannot enforce a deny, the error
-// that makes it apply its own policy (AHP-FAIL-001).
+// encode turns the settled state into the answer: the effects that bring the
+// harness to it. A fail-closed failure is a deny with a generic reason, or, where
+// the harness cannot enforce a deny, the error that makes it apply its own
+// policy (AHP-FAIL-001). What no effects can say is answered with less.
 func (x *exchange) encode() {
-	switch {
-	case x.verdict == verdictFailClosed && x.msg.Capabilities.Effects.Has(ahp.EffectDeny):
-		x.answer = ahp.AppendResult(x.begin(), x.msg.ID, x.msg.Version, x.snap.failClosed)
-	case x.verdict == verdictFailClosed:
+	var space [8][]byte
+	a := x.state.Answer(space[:0])
+	x.inexact = a.Inexact
+	switch a.Code {
+	case 0:
+		x.answer = ahp.AppendResult(x.begin(), x.msg.ID, x.msg.Version, a.Effects...)
+	case ahp.CodeUnavailable:
 		x.fail(unavailable)
 	default:
-		var space [4][]byte
-		raw := space[:0]
-		for _, e := range x.state.Effects {
-			raw = append(raw, e.Raw)
-		}
-		x.answer = ahp.AppendResult(x.begin(), x.msg.ID, x.msg.Version, raw...)
+		x.fail(inexpressible)
 	}
 }
 
@@ -201,8 +242,9 @@ func (x *exchange) settle(doc *document) {
 		return
 	}
 	if x.party.observed.Add(dedupe.KeyOf(x.msg.Event.Source, x.msg.Event.ID, x.fingerprint[:])) {
-		x.g.observe(observers, &x.msg, x.trace)
-		x.g.observe(x.uncalled, &x.msg, x.trace)
+		body := x.msg.Compose(nil, x.state.Event, x.msg.Capabilities.Raw, nil)
+		x.g.observe(observers, body, x.trace)
+		x.g.observe(x.uncalled, body, x.trace)
 	}
 }
 
@@ -218,8 +260,9 @@ func (x *exchange) shadow(h *hop) {
 	x.address(h, time.Time{})
 	body := append([]byte(nil), x.call.Body...)
 	id := append([]byte(nil), x.call.ID...)
+	shown := append([]byte(nil), x.shown...)
 	record := detach(x.record())
-	g, call, advertised := x.g, x.call, x.advertised()
+	g, call, terms := x.g, x.call, x.state.Terms()
 	x.steps = append(x.steps, audit.Step{Backend: h.sub.BackendID, Subscription: h.sub.ID, Outcome: audit.OutcomeShadowed})
 	h.peer.courier.send(parcel{size: len(body), deliver: func() bool {
 		began := time.Now()
@@ -230,15 +273,17 @@ func (x *exchange) shadow(h *hop) {
 		failure := h.peer.client.Intercept(&call, &resp)
 		var effects []decision.Effect
 		if failure.OK() {
-			effects, failure = decision.Admit(call.Version, advertised, &resp, nil)
+			effects, failure = decision.Admit(&terms, shown, &resp, nil)
 		}
 		outcome := audit.OutcomeShadowPass
 		switch {
 		case !failure.OK():
 			outcome = audit.OutcomeShadowFailed
 			h.peer.stats.failure(failure.Class)
-		case len(effects) > 0:
+		case slices.ContainsFunc(effects, func(e decision.Effect) bool { return e.Type == ahp.EffectDeny }):
 			outcome = audit.OutcomeShadowDeny
+		case len(effects) > 0:
+			outcome = audit.OutcomeShadowChanged
 		}
 		h.peer.stats.outcomes[outcome].Add(1)
 		if g.audit != nil {

@@ -28,9 +28,9 @@ type advertised struct {
 
 // configuration returns the answer to hooks/configuration for a draft document:
 // the subscriptions that a harness needs so that every backend behind the
-// gateway gets what it asked for and every deadline fits. There is at most one
-// for an event, and one for all events that need the same terms. It is nil if
-// the document asks for nothing that the gateway serves.
+// gateway gets what it asked for and every deadline fits. There is at most one of
+// each mode for an event, and one for all events that need the same terms. It is
+// nil if the document asks for nothing.
 func configuration(d *document, budget time.Duration) ([]byte, error) {
 	if d.table.Version() != ahp.Draft {
 		return nil, nil
@@ -50,30 +50,27 @@ func configuration(d *document, budget time.Duration) ([]byte, error) {
 		subscriptions = append(subscriptions, s)
 	}
 	for e := ahp.EventUnknown + 1; e < ahp.EventTypeCount; e++ {
-		// Observers of an event that is intercepted are told by the gateway.
 		intercept, observe := d.intercept[e], d.observe[e]
-		if !served(e) {
-			intercept = nil
-		}
-		members := slices.Concat(intercept, observe)
-		if len(members) == 0 {
-			continue
-		}
-		s := advertised{Mode: "observe", Content: union(members)}
-		for _, h := range members {
-			s.IncludeNative = s.IncludeNative || h.view.Native
-		}
 		if len(intercept) > 0 {
+			// The gateway tells observers itself, so they see what it is shown.
+			s := advertised{Mode: "intercept", FailurePolicy: "fail-open"}
+			s.show(slices.Concat(intercept, observe))
 			worst := min(d.table.WorstCase(e), budget)
-			s.Mode, s.FailurePolicy = "intercept", "fail-open"
 			s.TimeoutMs = int64((worst + TimeoutMargin + time.Millisecond - 1) / time.Millisecond)
 			for _, h := range intercept {
 				if h.sub.FailClosed && !h.sub.Shadow {
 					s.FailurePolicy = "fail-closed"
 				}
 			}
+			add(e, s)
 		}
-		add(e, s)
+		if len(observe) > 0 {
+			// For a harness that cannot have the event intercepted; from others
+			// it is a repetition, which goes nowhere.
+			s := advertised{Mode: "observe"}
+			s.show(observe)
+			add(e, s)
+		}
 	}
 	if len(subscriptions) == 0 {
 		return nil, nil
@@ -83,6 +80,14 @@ func configuration(d *document, budget time.Duration) ([]byte, error) {
 		return nil, fmt.Errorf("configuration: %w", err)
 	}
 	return b, nil
+}
+
+// show sets what of an event the hops have to be shown.
+func (s *advertised) show(hops []*hop) {
+	s.Content = union(hops)
+	for _, h := range hops {
+		s.IncludeNative = s.IncludeNative || h.view.Native
+	}
 }
 
 // union returns the content selection that shows every hop what it selects.
@@ -105,8 +110,3 @@ func union(hops []*hop) map[string]string {
 	}
 	return selection
 }
-
-// served reports whether the gateway can decide the event in draft. Others that
-// can be intercepted need effects that it does not compose, and so must not
-// take for its own.
-func served(e ahp.EventType) bool { return e == ahp.ToolBefore }

@@ -3,9 +3,11 @@ package gateway
 import (
 	"encoding/json"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/ahp-gateway/ahp-gateway/ahp"
 	"github.com/ahp-gateway/ahp-gateway/internal/fakebackend"
 )
 
@@ -40,9 +42,11 @@ func TestConfiguration(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []map[string]any{
-		{"events": []any{"session.start", "session.end", "turn.end"}, "mode": "observe", "content": map[string]any{"default": "metadata"}},
+		{"events": []any{"session.start", "session.end", "tool.before", "turn.end"}, "mode": "observe", "content": map[string]any{"default": "metadata"}},
 		{"events": []any{"tool.before"}, "mode": "intercept", "timeoutMs": 1750.0, "failurePolicy": "fail-closed", "includeNative": true,
 			"content": map[string]any{"default": "metadata", "reasoning": "body"}},
+		{"events": []any{"tool.after", "tool.permission.request", "tool.batch.after"}, "mode": "intercept", "timeoutMs": 1250.0,
+			"failurePolicy": "fail-open", "content": map[string]any{"default": "metadata"}},
 	}
 	if !reflect.DeepEqual(got.Result.Configuration.Subscriptions, want) || got.Result.ProtocolVersion != "draft" {
 		t.Errorf("hooks/configuration = %s; want %v", a.body, want)
@@ -58,15 +62,50 @@ func TestConfigurationBudget(t *testing.T) {
 	}
 }
 
-// Where there is nothing to advertise, there is no such method.
+// A tenant without a draft document has nothing to advertise.
 func TestNoConfiguration(t *testing.T) {
 	b := fakebackend.Start(t)
-	r := start(t, open(registration("draft", hook("com.example.b", b.URL, strings.Replace(intercepts("draft", "fail-open", 1000), "tool.before", "turn.start", 1)))))
-	if a := r.post("/hooks", ask); a.decision() != "error -32601" {
-		t.Errorf("hooks/configuration without anything served = %s; want error -32601", a.body)
-	}
-	r = start(t, open(registration("0.1", hook("com.example.b", b.URL, intercepts("0.1", "fail-open", 1000)))))
+	r := start(t, open(registration("0.1", hook("com.example.b", b.URL, intercepts("0.1", "fail-open", 1000)))))
 	if a := r.post("/hooks", ask); a.decision() != "error -32001" {
 		t.Errorf("hooks/configuration without a draft document = %s; want error -32001", a.body)
+	}
+}
+
+// hooks/capabilities tells what the gateway can do as a harness: the bounds of
+// the catalogue, event by event.
+func TestCapabilities(t *testing.T) {
+	b := fakebackend.Start(t)
+	r := start(t, open(registration("draft", hook("com.example.b", b.URL, intercepts("draft", "fail-open", 1000)))))
+	a := r.post("/hooks", strings.Replace(ask, "configuration", "capabilities", 1))
+	var got struct {
+		Result struct {
+			Manifest struct {
+				Events []struct {
+					Event        string
+					Modes        []string
+					Capabilities struct{ Effects []string }
+				}
+				Transports []string
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(a.body), &got); err != nil || string(a.ID) != "7" {
+		t.Fatalf("hooks/capabilities = %s, %v; want a manifest", a.body, err)
+	}
+	intercept := 0
+	for _, e := range got.Result.Manifest.Events {
+		event, ok := ahp.LookupEvent(ahp.Draft, e.Event)
+		if !ok || slices.Contains(e.Modes, "intercept") != event.Interceptable(ahp.Draft) {
+			t.Errorf("manifest has %+v; want the catalogue's modes", e)
+		}
+		if event.Interceptable(ahp.Draft) {
+			intercept++
+			if len(e.Capabilities.Effects) == 0 {
+				t.Errorf("manifest has no effects for %s", e.Event)
+			}
+		}
+	}
+	if intercept != 19 || len(got.Result.Manifest.Events) != 32 || !slices.Equal(got.Result.Manifest.Transports, []string{"http"}) {
+		t.Errorf("manifest has %d events, %d of them to intercept, over %v; want 32, 19, http", len(got.Result.Manifest.Events), intercept, got.Result.Manifest.Transports)
 	}
 }

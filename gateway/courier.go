@@ -155,14 +155,14 @@ func (c *courier) attempt(p parcel) (taken bool) {
 	return p.deliver()
 }
 
-// observe queues hooks/observe notifications of m's event for hops. What each
+// observe queues hooks/observe notifications of a message's event for hops. What each
 // of them may see of it is worked out off the request path: all it costs here
 // is one copy of the message.
-func (g *Gateway) observe(hops []*hop, m *ahp.Message, trace traceHeaders) {
+func (g *Gateway) observe(hops []*hop, body []byte, trace traceHeaders) {
 	if len(hops) == 0 {
 		return
 	}
-	body := bytes.Clone(m.Body)
+	body = bytes.Clone(body)
 	for _, h := range hops {
 		h.peer.courier.send(parcel{size: len(body), deliver: func() bool {
 			var own ahp.Message

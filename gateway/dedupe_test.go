@@ -128,7 +128,7 @@ func TestReloadForgetsAnswers(t *testing.T) {
 	if a := r.post("/hooks", event01("e1")); a.decision() != "pass" {
 		t.Fatalf("before the reload = %s; want pass", a.body)
 	}
-	if _, err := r.Reload(parse(t, text(after))); err != nil {
+	if _, err := r.Reload(t.Context(), parse(t, text(after))); err != nil {
 		t.Fatalf("Reload() = %v; want none", err)
 	}
 	if a := r.post("/hooks", event01("e1")); a.decision() != "deny: new policy" {

@@ -76,7 +76,6 @@ func TestMessageErrors(t *testing.T) {
 		{"unknown method, integer id", edit(event01("e"), unchanged, `"id":7,"method"`, "hooks/intercept", "x"), -32601, `7`},
 		{"unknown method, null id", edit(event01("e"), unchanged, `"id":null,"method"`, "hooks/intercept", "x"), -32601, `null`},
 		{"method before version", edit(event01("e"), "hooks/intercept", "x", `"0.1"`, `"9"`), -32601, `"e"`},
-		{"capabilities", `{"jsonrpc":"2.0","id":"c","method":"hooks/capabilities","params":{"protocolVersion":"draft"}}`, -32601, `"c"`},
 		{"capabilities in 0.1", `{"jsonrpc":"2.0","id":"c","method":"hooks/capabilities","params":{"protocolVersion":"0.1"}}`, -32601, `"c"`},
 		{"configuration in 0.1", `{"jsonrpc":"2.0","id":"c","method":"hooks/configuration","params":{"protocolVersion":"0.1"}}`, -32601, `"c"`},
 

@@ -83,7 +83,12 @@ type Gateway struct {
 
 // New builds a gateway for f and serves nothing yet. It opens the audit log;
 // Shutdown closes it, and must be called even if Start fails.
-func New(f *config.File, o Options) (*Gateway, error) {
+//
+// Backends whose registration lists no subscriptions are asked for them, which
+// takes up to the discovery timeout of f; New fails if one of them cannot be
+// asked, unless f says that it is to be skipped. When ctx ends meanwhile, New
+// returns its error; after that ctx is not used.
+func New(ctx context.Context, f *config.File, o Options) (*Gateway, error) {
 	g := &Gateway{
 		log: o.Logger, tracing: o.Tracing, propagator: o.Propagator, metrics: o.Metrics, environ: o.Environ, version: o.Version,
 		stats:     newGlobalStats(),
@@ -111,16 +116,18 @@ func New(f *config.File, o Options) (*Gateway, error) {
 	if o.MeterProvider == nil {
 		o.MeterProvider = metricnoop.NewMeterProvider()
 	}
-	snap, err := g.assemble(f, nil)
+	snap, err := g.assemble(ctx, f, nil)
 	if err != nil {
 		return nil, err
 	}
 	g.store(snap)
 	g.public = g.newPublic(f)
-	if err := g.instrument(o.MeterProvider.Meter(scope)); err != nil {
-		return nil, err
+	err = g.instrument(o.MeterProvider.Meter(scope))
+	if err == nil {
+		err = g.openAudit(f, o.Stdout)
 	}
-	if err := g.openAudit(f, o.Stdout); err != nil {
+	if err != nil {
+		closePeers(snap, nil)
 		return nil, err
 	}
 	return g, nil
@@ -272,33 +279,29 @@ func (g *Gateway) AdminURL() string {
 // snapshot they began with. On error nothing changes. It returns the settings
 // in which f differs from what the process was started with, and which take a
 // restart to apply.
-func (g *Gateway) Reload(f *config.File) (restart []string, err error) {
+//
+// As in New, backends are asked for their subscriptions, also those that were
+// asked before; requests do not wait for that. When ctx ends meanwhile, Reload
+// returns its error and nothing has changed.
+func (g *Gateway) Reload(ctx context.Context, f *config.File) (restart []string, err error) {
 	g.reload.Lock()
 	defer g.reload.Unlock()
 	old := g.current.Load()
-	snap, err := g.assemble(f, old)
+	snap, err := g.assemble(ctx, f, old)
 	if err == nil && g.certificate.Load() != nil && f.TLS == g.started.TLS {
-		err = g.loadCertificate() // which may have been renewed
+		if err = g.loadCertificate(); err != nil { // which may have been renewed
+			closePeers(snap, old)
+		}
 	}
 	if err != nil {
-		g.Rejected()
+		if ctx.Err() == nil {
+			g.Rejected()
+		}
 		return nil, err
 	}
 	g.store(snap)
 	g.stats.reloaded.Add(1)
-	kept := make(map[*peer]bool)
-	for _, p := range snap.parties {
-		for _, b := range p.peers {
-			kept[b] = true
-		}
-	}
-	for _, p := range old.parties {
-		for _, b := range p.peers {
-			if !kept[b] {
-				b.client.Close()
-			}
-		}
-	}
+	closePeers(old, snap)
 	if g.auditFile != nil { // so that a log rotator needs nothing but SIGHUP
 		if err := g.auditFile.Reopen(); err != nil {
 			g.log.Error("audit log cannot be reopened", "error", err)
@@ -382,11 +385,7 @@ func (g *Gateway) Shutdown(ctx context.Context) error {
 			failed = errors.Join(failed, fmt.Errorf("gateway: %w", err))
 		}
 	}
-	for _, p := range g.current.Load().parties {
-		for _, b := range p.peers {
-			b.client.Close()
-		}
-	}
+	closePeers(g.current.Load(), nil)
 	if g.private != nil {
 		if err := g.private.Shutdown(ctx); err != nil {
 			failed = errors.Join(failed, fmt.Errorf("gateway: private listener: %w", err))

@@ -119,23 +119,71 @@ func TestForwardsByteForByte(t *testing.T) {
 	}
 }
 
-// A backend is told of no effect that this gateway could not compose.
+// Every effect that the harness advertised is composed, so a draft backend is
+// told of all of them; 0.1 has one, and what others invent beside it is not
+// advertised on.
 func TestAdvertisesWhatItEnforces(t *testing.T) {
-	b := fakebackend.Start(t, fakebackend.Behave("pass", "allow", "pass"))
-	r := start(t, open(registration("draft", hook("com.example.b", b.URL, intercepts("draft", "fail-closed", 2000)))))
-	for i, c := range []struct{ advertised, told, want string }{
-		{`{"effects":["deny","allow","modify"],"modify":{"input":{"replace":true,"merge":false}}}`, `"capabilities":{"effects":["deny"]}`, "pass"},
-		{`{"effects":["deny","allow"]}`, `"capabilities":{"effects":["deny"]}`, "deny: Required policy backend unavailable. (io.ahp-gateway.fail_closed)"},
-		{`{"effects":["allow"]}`, `"capabilities":{"effects":[]}`, "pass"},
+	for _, c := range []struct{ v, advertised, told string }{
+		{"draft", `{"effects":["deny","allow","modify"],"modify":{"input":{"replace":true,"merge":false}}}`, ""},
+		{"draft", `{"effects":[]}`, ""},
+		{"0.1", `{"effects":["deny"],"extra":1}`, ""},
+		{"0.1", `{"effects":["com.example.own","deny"]}`, `{"effects":["deny"]}`},
 	} {
-		body := strings.Replace(eventDraft(fmt.Sprintf("e%d", i)), `{"effects":["deny"]}`, c.advertised, 1)
-		a := r.post("/hooks", body)
-		if a.decision() != c.want {
-			t.Errorf("harness advertising %s = %s; want %s", c.advertised, a.body, c.want)
+		b := fakebackend.Start(t)
+		r := start(t, open(registration(c.v, hook("com.example.b", b.URL, intercepts(c.v, "fail-closed", 2000)))))
+		body := strings.Replace(event(c.v, "e1"), `{"effects":["deny"]}`, c.advertised, 1)
+		if a := r.post("/hooks", body); a.decision() != "pass" {
+			t.Errorf("%s harness advertising %s = %s; want pass", c.v, c.advertised, a.body)
 		}
-		if got := string(b.Requests()[i].Body); got != strings.Replace(body, `"capabilities":`+c.advertised, c.told, 1) {
-			t.Errorf("backend got %s; want only the capabilities changed to %s", got, c.told)
+		want := body
+		if c.told != "" {
+			want = strings.Replace(body, c.advertised, c.told, 1)
 		}
+		if got := string(b.Requests()[0].Body); got != want {
+			t.Errorf("%s backend got %s; want %s", c.v, got, want)
+		}
+	}
+}
+
+// Effects chain: each backend sees the event as those before it have left it,
+// and the state that they have come to; the answer brings the harness there.
+func TestEffectsCompose(t *testing.T) {
+	first := fakebackend.Start(t, fakebackend.Behave(`effects:[{"type":"modify","target":"input","operation":"merge","value":{"dry":true}},{"type":"allow"}]`))
+	second := fakebackend.Start(t, fakebackend.Behave(`effects:[{"type":"message","text":"careful"}]`))
+	third := fakebackend.Start(t, fakebackend.Behave(`effects:[{"type":"modify","target":"input","operation":"merge","value":{"limit":1.50}}]`))
+	observer := fakebackend.Start(t)
+	r := start(t, open(registration("draft",
+		hook("com.example.first", first.URL, intercepts("draft", "fail-closed", 5000)),
+		hook("com.example.second", second.URL, intercepts("draft", "fail-closed", 5000)),
+		hook("com.example.third", third.URL, intercepts("draft", "fail-closed", 5000)),
+		hook("com.example.observer", observer.URL, observes("draft", `"tool.before"`)))))
+	body := strings.Replace(eventDraft("e1", `,"extensions":{"com.example.x":1.0}`), `{"effects":["deny"]}`,
+		`{"effects":["deny","allow","modify","message"],"modify":{"input":{"replace":false,"merge":true}}}`, 1)
+	a := r.post("/hooks", body)
+	// The second change takes the allow of the first back.
+	if want := `"effects":[{"type":"modify","target":"input","operation":"merge","value":{"dry":true,"limit":1.50}},{"type":"message","text":"careful"}]`; !strings.Contains(a.body, want) {
+		t.Errorf("answer = %s; want %s", a.body, want)
+	}
+	input := func(now string) string { return strings.Replace(body, `{"command":"git status"}`, now, 1) }
+	state := func(text, now string) string {
+		return strings.Replace(text, `{"permission":"none","candidate":null}`, now, 1)
+	}
+	for b, want := range map[*fakebackend.Server]string{
+		first:  body,
+		second: state(input(`{"command":"git status","dry":true}`), `{"permission":"allow","candidate":null}`),
+		third:  state(input(`{"command":"git status","dry":true}`), `{"permission":"allow","candidate":null}`),
+	} {
+		if got := string(b.Requests()[0].Body); got != want {
+			t.Errorf("backend got\n%s\nwant\n%s", got, want)
+		}
+	}
+	r.stop()
+	if got := string(observer.Requests()[0].Body); !strings.Contains(got, `"input":{"command":"git status","dry":true,"limit":1.50}`) {
+		t.Errorf("observer got %s; want the settled event", got)
+	}
+	record := r.audit.await(1)[0]
+	if str(record["verdict"]) != "changed" {
+		t.Errorf("audit record = %v; want verdict changed", record)
 	}
 }
 

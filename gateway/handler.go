@@ -11,7 +11,6 @@ import (
 
 	"github.com/ahp-gateway/ahp-gateway/ahp"
 	"github.com/ahp-gateway/ahp-gateway/audit"
-	"github.com/ahp-gateway/ahp-gateway/decision"
 	"github.com/ahp-gateway/ahp-gateway/dedupe"
 	"github.com/ahp-gateway/ahp-gateway/tenant"
 )
@@ -142,8 +141,6 @@ func (g *Gateway) serve(ctx *fasthttp.RequestCtx, snap *snapshot, p *party, body
 		switch {
 		case doc == nil:
 			g.fail(ctx, x, unsupportedVersion)
-		case !served(x.msg.Event.Type):
-			g.fail(ctx, x, &ahp.Error{Code: ahp.CodeUnsupportedEvent, Message: "Unsupported event"})
 		default:
 			g.intercept(ctx, x, doc)
 		}
@@ -156,6 +153,9 @@ func (g *Gateway) serve(ctx *fasthttp.RequestCtx, snap *snapshot, p *party, body
 			g.fail(ctx, x, unsupportedVersion)
 		case x.msg.Method == ahp.MethodConfiguration && doc.configuration != nil:
 			x.answer = ahp.AppendConfiguration(x.begin(), x.msg.ID, x.msg.Version, doc.configuration)
+			answer(ctx, x.answer[noteSize:])
+		case x.msg.Method == ahp.MethodCapabilities:
+			x.answer = ahp.AppendManifest(x.begin(), x.msg.ID, x.msg.Version, manifest)
 			answer(ctx, x.answer[noteSize:])
 		default:
 			g.fail(ctx, x, &ahp.Error{Code: ahp.CodeMethodNotFound, Message: "Method not found"})
@@ -236,9 +236,9 @@ func (g *Gateway) notify(x *exchange, doc *document, h *fasthttp.RequestHeader) 
 	}
 	x.party.stats.observed.Add(1)
 	x.trace = incoming(h)
-	g.observe(doc.observe[x.msg.Event.Type], &x.msg, x.trace)
+	g.observe(doc.observe[x.msg.Event.Type], x.msg.Body, x.trace)
 	if x.msg.Version == ahp.Draft {
-		g.observe(doc.intercept[x.msg.Event.Type], &x.msg, x.trace)
+		g.observe(doc.intercept[x.msg.Event.Type], x.msg.Body, x.trace)
 	}
 }
 
@@ -305,12 +305,14 @@ const (
 
 // release empties an exchange and returns it to the pool.
 func (g *Gateway) release(x *exchange) {
+	x.state.Reset()
 	*x = exchange{
 		resp:    ahp.Response{Body: keep(x.resp.Body, maxKept)},
 		request: keep(x.request, maxKept),
+		view:    keep(x.view, maxKept), capabilities: keep(x.capabilities, maxKept), told: keep(x.told, maxKept),
 		answer:  keep(x.answer, maxKept),
 		effects: forget(x.effects),
-		state:   decision.State{Effects: forget(x.state.Effects)},
+		state:   x.state,
 		steps:   forget(x.steps),
 	}
 	g.exchanges.Put(x)

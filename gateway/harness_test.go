@@ -33,7 +33,7 @@ func start(t testing.TB, text string, change ...func(*Options)) *rig {
 	for _, c := range change {
 		c(&o)
 	}
-	g, err := New(f, o)
+	g, err := New(t.Context(), f, o)
 	if err != nil {
 		t.Fatalf("New(%s) = %v; want a gateway", text, err)
 	}

@@ -17,6 +17,7 @@ type instrument uint8
 const (
 	instrumentDecisions instrument = iota
 	instrumentFailOpenPasses
+	instrumentInexact
 	instrumentSteps
 	instrumentFailures
 	instrumentDeliveries
@@ -35,6 +36,7 @@ const (
 var instruments = [instrumentCount]struct{ name, unit, description string }{
 	instrumentDecisions:      {"ahp.gateway.decisions", "{decision}", "Intercept requests answered, by verdict."},
 	instrumentFailOpenPasses: {"ahp.gateway.fail_open.passes", "{decision}", "Decisions without objection although a backend had failed open: alert on it."},
+	instrumentInexact:        {"ahp.gateway.inexact", "{decision}", "Answers that permit less than was decided, because no effects can say exactly that."},
 	instrumentSteps:          {"ahp.gateway.steps", "{step}", "Turns of a backend in a chain, by outcome."},
 	instrumentFailures:       {"ahp.gateway.failures", "{failure}", "Operational failures of a backend, by class."},
 	instrumentDeliveries:     {"ahp.gateway.deliveries", "{message}", "Observations and shadow calls to a backend, by result."},
@@ -110,6 +112,8 @@ func (g *Gateway) instrument(meter metric.Meter) error {
 		err = e
 	}
 	observed = append(observed, auditRecords, rejected)
+	skipped := gauge("ahp.gateway.discovery.skipped", "{backend}",
+		"Backends left out because they could not be asked for their subscriptions: alert on it.")
 	generation := gauge("ahp.gateway.config.generation", "", "Number of the configuration generation being served.")
 	reloadOK := gauge("ahp.gateway.config.last_reload_successful", "", "1 if the last reload was done, 0 if it was refused.")
 	reloadTime := gauge("ahp.gateway.config.last_reload_success_timestamp", "s", "When the last reload was done, in Unix seconds.")
@@ -145,6 +149,7 @@ func (g *Gateway) instrument(meter metric.Meter) error {
 		}
 		for _, p := range g.current.Load().parties {
 			p.stats.each(report)
+			o.ObserveInt64(skipped, p.skipped(), p.stats.attributes)
 			for _, b := range p.peers {
 				b.stats.each(report)
 				o.ObserveInt64(state, int64(stateValue(b.breaker.State())), b.stats.attributes)

@@ -31,7 +31,7 @@ func TestFailedStart(t *testing.T) {
 		"admin":       func(g *Gateway) { g.started.Admin = taken.Addr().String() },
 		"certificate": func(g *Gateway) { g.started.TLS.CertFile, g.started.TLS.KeyFile = "missing.crt", "missing.key" },
 	} {
-		g, err := New(parse(t, doc), Options{Stdout: newJournal()})
+		g, err := New(t.Context(), parse(t, doc), Options{Stdout: newJournal()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -117,7 +117,7 @@ func TestPendingRestart(t *testing.T) {
 		{"limits: {body: 2MiB, rate: 5}", "limits.body"},
 		{"", ""},
 	} {
-		restart, err := r.Reload(parse(t, open(doc, c.more)))
+		restart, err := r.Reload(t.Context(), parse(t, open(doc, c.more)))
 		if got := strings.Join(restart, " "); err != nil || got != c.want {
 			t.Errorf("reload %d with %q = %q, %v; want %q", i+1, c.more, got, err, c.want)
 		}

@@ -205,7 +205,7 @@ func TestRateLimit(t *testing.T) {
 	passed(t, []*reply{r.post("/hooks", event01("last"), beta)})
 	over(t, r.post("/hooks", event01("more"), beta), http.StatusTooManyRequests)
 	// A reload with another rate takes effect.
-	if _, err := r.Reload(parse(t, many(tenantEntry("acme", doc, []string{"acme-key"})))); err != nil {
+	if _, err := r.Reload(t.Context(), parse(t, many(tenantEntry("acme", doc, []string{"acme-key"})))); err != nil {
 		t.Fatalf("Reload() = %v; want none", err)
 	}
 	for i := range 4 {
@@ -393,6 +393,7 @@ func TestInstruments(t *testing.T) {
 	keys := map[string]string{ // instrument → the keys of its attributes
 		"ahp.gateway.decisions":                            "ahp.tenant ahp.verdict",
 		"ahp.gateway.fail_open.passes":                     "ahp.tenant",
+		"ahp.gateway.inexact":                              "ahp.tenant",
 		"ahp.gateway.steps":                                "ahp.backend ahp.outcome ahp.tenant",
 		"ahp.gateway.failures":                             "ahp.backend ahp.failure.class ahp.tenant",
 		"ahp.gateway.deliveries":                           "ahp.backend ahp.result ahp.tenant",
@@ -415,6 +416,7 @@ func TestInstruments(t *testing.T) {
 		"ahp.gateway.deliveries.queued_bytes":              "",
 		"ahp.gateway.audit.queued":                         "",
 		"ahp.gateway.audit.records":                        "ahp.result",
+		"ahp.gateway.discovery.skipped":                    "ahp.tenant",
 		"ahp.gateway.config.generation":                    "",
 		"ahp.gateway.config.last_reload_successful":        "",
 		"ahp.gateway.config.last_reload_success_timestamp": "",

@@ -168,7 +168,7 @@ func TestObserveBothSnapshots(t *testing.T) {
 		{"0.1", "tool.error", session + `,"tool":{"callId":"c","name":"n","kind":"shell","input":{},"error":{"message":"m"}}`},
 		{"draft", "session.end", harness + session + `,"outcome":"completed","reason":"r"`},
 		{"draft", "tool.after", harness + `,"outcome":"ok","execution":{"status":"executed"},"call":{"id":"c"},"path":"p","tool":{"name":"n","origin":"native","input":{}},"items":[]`},
-		{"draft", "file.changed", harness + `,"changes":[]`},
+		{"draft", "file.changed", harness + `,"changes":[{"path":"/a","operation":"create","agentCaused":true}]`},
 	} {
 		b := fakebackend.Start(t)
 		r := start(t, open(registration(c.v, hook("com.example.b", b.URL, observes(c.v, `"`+c.event+`"`)))))
@@ -313,7 +313,7 @@ func TestContentSelection(t *testing.T) {
 	const text = `{"id":"p1","kind":"text","mediaType":"text/plain","selection":"body","text":"the text"}`
 	const file = `{"id":"p2","kind":"attachment","mediaType":"image/png","selection":"body","body":{"ref":"the ref"}}`
 	r.post("/hooks", notification("draft", "e1", "user.message.inbound",
-		`,"harness":{"name":"h","version":"1"},"message":{"messages":[{"id":"m","role":"user","parts":[`+text+`,`+file+`]}]}`))
+		`,"harness":{"name":"h","version":"1"},"message":{"channel":"c","sender":"s","messages":[{"id":"m","role":"user","parts":[`+text+`,`+file+`]}]}`))
 	r.stop()
 	for i, want := range []struct{ text, file string }{
 		{text, file},

@@ -33,7 +33,7 @@ func TestReloadKeepsUnchanged(t *testing.T) {
 	r.post("/hooks", event01("e1"))
 	before := r.current.Load().parties[0]
 	peers := map[string]*peer{"kept": r.peer("com.example.kept"), "moved": r.peer("com.example.moved")}
-	if restart, err := r.Reload(parse(t, text(elsewhere, 4000))); err != nil || len(restart) != 0 {
+	if restart, err := r.Reload(t.Context(), parse(t, text(elsewhere, 4000))); err != nil || len(restart) != 0 {
 		t.Fatalf("Reload() = %v, %v; want done without a restart", restart, err)
 	}
 	r.post("/hooks", event01("e2"))
@@ -67,7 +67,7 @@ func TestReloadKeepsBreaker(t *testing.T) {
 	for i := range 4 {
 		r.post("/hooks", event01(fmt.Sprintf("e%d", i)))
 	}
-	if _, err := r.Reload(parse(t, text)); err != nil {
+	if _, err := r.Reload(t.Context(), parse(t, text)); err != nil {
 		t.Fatal(err)
 	}
 	r.post("/hooks", event01("after"))
@@ -84,7 +84,7 @@ func TestReloadRefused(t *testing.T) {
 	settings := bad.Tenants[0].Backends["com.example.b"]
 	settings.CAFile = filepath.Join(t.TempDir(), "missing.pem")
 	bad.Tenants[0].Backends = map[string]config.BackendSettings{"com.example.b": settings}
-	if _, err := r.Reload(bad); err == nil {
+	if _, err := r.Reload(t.Context(), bad); err == nil {
 		t.Error("Reload(missing CA file) = nil; want an error")
 	}
 	if got := r.current.Load().generation; got != 1 || r.stats.reloadOK.Load() {
@@ -99,7 +99,7 @@ func TestReloadNamesWhatNeedsRestart(t *testing.T) {
 	b := fakebackend.Start(t)
 	doc := registration("0.1", hook("com.example.b", b.URL, intercepts("0.1", "fail-closed", 5000)))
 	r := start(t, open(doc))
-	restart, err := r.Reload(parse(t, open(doc, "limits: {body: 2MiB, rate: 5}")))
+	restart, err := r.Reload(t.Context(), parse(t, open(doc, "limits: {body: 2MiB, rate: 5}")))
 	if err != nil || strings.Join(restart, " ") != "limits.body" {
 		t.Errorf("Reload(body and rate changed) = %v, %v; want limits.body", restart, err)
 	}
@@ -131,7 +131,7 @@ func TestReloadUnderLoad(t *testing.T) {
 		})
 	}
 	for i := range 50 {
-		if _, err := r.Reload(parse(t, texts[(i+1)%2])); err != nil {
+		if _, err := r.Reload(t.Context(), parse(t, texts[(i+1)%2])); err != nil {
 			t.Error(err)
 		}
 		for target := answered.Load() + 8; answered.Load() < target && !t.Failed(); {

@@ -35,8 +35,10 @@ type party struct {
 	answers   *dedupe.Cache
 	observed  *dedupe.Seen // events whose observers have been told
 	peers     []*peer
-	share     *share // of the room for observations
-	stats     *partyStats
+	// discovered is how those of them answered that list no subscriptions.
+	discovered []discovery
+	share      *share // of the room for observations
+	stats      *partyStats
 }
 
 // document is one registration document, resolved to the hops of each event in

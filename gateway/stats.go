@@ -133,18 +133,23 @@ func newGlobalStats() *globalStats {
 type partyStats struct {
 	counters
 	pass, deny, failClosed, fault *counter // decisions
+	changed, inexact              *counter
 	failOpen                      *counter // passed although a backend had failed open
 	dedupe                        [dedupe.Abandoned + 1]*counter
 	errors                        map[ahp.Code]*counter
 	observed, repeated, invalid   *counter // hooks/observe
 	throttled                     [tenant.DeniedRate + 1]*counter
+	attributes                    metric.MeasurementOption // of the tenant itself
 }
 
 func newPartyStats(id string) *partyStats {
 	s := &partyStats{counters: counters{shared: []attribute.KeyValue{attrTenant.String(id)}}}
+	s.attributes = metric.WithAttributeSet(attribute.NewSet(s.shared...))
 	s.pass = s.add(instrumentDecisions, attrVerdict.String("pass"))
 	s.deny = s.add(instrumentDecisions, attrVerdict.String("deny"))
 	s.failClosed = s.add(instrumentDecisions, attrVerdict.String("fail_closed"))
+	s.changed = s.add(instrumentDecisions, attrVerdict.String("changed"))
+	s.inexact = s.add(instrumentInexact)
 	s.fault = s.add(instrumentDecisions, attrVerdict.String("error"))
 	s.failOpen = s.add(instrumentFailOpenPasses)
 	for o := range s.dedupe {

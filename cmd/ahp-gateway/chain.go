@@ -15,9 +15,6 @@ type chain struct {
 	Tenant          string `json:"tenant,omitempty"`
 	ProtocolVersion string `json:"protocolVersion"`
 	Event           string `json:"event"`
-	// Decided is false for an event that this release answers with error
-	// -32002 although there are subscriptions to it.
-	Decided bool `json:"decided"`
 	// Backends is how many subscriptions are called in turn; those in shadow
 	// mode are not waited for.
 	Backends int `json:"backends"`
@@ -32,13 +29,7 @@ type chain struct {
 
 // String returns the chain as one line for people.
 func (c chain) String() string {
-	where := c.ProtocolVersion + " " + c.Event
-	if c.Tenant != "" {
-		where = "tenant " + c.Tenant + ": " + where
-	}
-	if !c.Decided {
-		return where + ": not decided by this release: a harness that asks gets error -32002"
-	}
+	about := where(c.Tenant, c.ProtocolVersion+" "+c.Event)
 	var calls string
 	switch c.Backends {
 	case 0:
@@ -52,7 +43,7 @@ func (c chain) String() string {
 	if c.CappedByBudget {
 		capped = " (capped by limits.budget)"
 	}
-	return fmt.Sprintf("%s: %s, %d ms at worst%s: set timeoutMs to at least %d in the harness", where, calls, c.WorstCaseMs, capped, c.TimeoutMs)
+	return fmt.Sprintf("%s: %s, %d ms at worst%s: set timeoutMs to at least %d in the harness", about, calls, c.WorstCaseMs, capped, c.TimeoutMs)
 }
 
 // chainsOf times the chains of one registration document, one for each event
@@ -83,7 +74,7 @@ func chainsOf(tenant string, budget time.Duration, reg *config.Registration) ([]
 		if len(matches) == 0 {
 			continue
 		}
-		c := chain{Tenant: tenant, ProtocolVersion: reg.Version.String(), Event: e.String(), Decided: decided(reg.Version, e)}
+		c := chain{Tenant: tenant, ProtocolVersion: reg.Version.String(), Event: e.String()}
 		for _, s := range matches {
 			if !s.Shadow {
 				c.Backends++
@@ -97,6 +88,38 @@ func chainsOf(tenant string, budget time.Duration, reg *config.Registration) ([]
 		chains = append(chains, c)
 	}
 	return chains, nil
+}
+
+// discovered is a backend that is asked for its subscriptions at load.
+type discovered struct {
+	Tenant          string `json:"tenant,omitempty"`
+	ProtocolVersion string `json:"protocolVersion"`
+	Backend         string `json:"backend"`
+}
+
+// String returns the backend as one line for people.
+func (d discovered) String() string {
+	return where(d.Tenant, d.ProtocolVersion+" "+d.Backend) +
+		": its subscriptions are discovered at load by hooks/configuration; their time is to be added, and the gateway's own hooks/configuration tells harnesses the sum"
+}
+
+// discoveredOf returns the backends of a document that list no subscriptions.
+func discoveredOf(tenant string, reg *config.Registration) []discovered {
+	var all []discovered
+	for i := range reg.Hooks {
+		if h := &reg.Hooks[i]; h.Discover {
+			all = append(all, discovered{tenant, reg.Version.String(), h.ID})
+		}
+	}
+	return all
+}
+
+// where puts the tenant, if there is one, before what a line is about.
+func where(tenant, what string) string {
+	if tenant == "" {
+		return what
+	}
+	return "tenant " + tenant + ": " + what
 }
 
 // ceilMs returns d in milliseconds, rounded up: a timeout must not be short.

@@ -42,10 +42,8 @@ func newConformance() conformance {
 		Limitations: []string{
 			"the stdio transport is not served",
 			"HTTP/1.1 only; no HTTP/2 on either side",
-			"draft: hooks/intercept is decided for tool.before alone; other events are answered with error -32002",
-			"draft: deny is the only effect that is advertised to backends and accepted from them",
-			"draft: hooks/capabilities is answered with error -32601, and a registration must list its subscriptions",
-			"draft: there is no content upload",
+			"draft: a user.elicitation.result cannot be edited by backends behind the gateway, which does not know the form that was asked",
+			"draft: there is no content upload; one that a backend advertises by hooks/configuration is left out",
 			"draft: OAuth to backends is not served; use bearer credentials by reference",
 		},
 	}
@@ -53,7 +51,7 @@ func newConformance() conformance {
 		s := snapshotConforms{
 			ProtocolVersion: v.String(),
 			Methods:         []string{ahp.MethodIntercept.String(), ahp.MethodObserve.String()},
-			Effects:         []string{ahp.EffectDeny.String()},
+			Effects:         effectsOf(v),
 			Events:          eventsServed{Intercept: []string{}, Observe: []string{}},
 		}
 		switch v {
@@ -61,10 +59,10 @@ func newConformance() conformance {
 			s.Revision = "0.1.0-draft.1"
 		case ahp.Draft:
 			s.Pinned = "agenthooksprotocol 0.10.1"
-			s.Methods = append(s.Methods, ahp.MethodConfiguration.String())
+			s.Methods = append(s.Methods, ahp.MethodConfiguration.String(), ahp.MethodCapabilities.String())
 		}
 		for e := ahp.EventUnknown + 1; e < ahp.EventTypeCount; e++ {
-			if decided(v, e) {
+			if e.Interceptable(v) {
 				s.Events.Intercept = append(s.Events.Intercept, e.String())
 			}
 			if e.Observable(v) {
@@ -76,8 +74,13 @@ func newConformance() conformance {
 	return c
 }
 
-// decided reports whether the gateway asks backends for a decision on the
-// event. It answers error -32002 for the other interceptable ones.
-func decided(v ahp.Version, e ahp.EventType) bool {
-	return e == ahp.ToolBefore && e.Interceptable(v)
+// effectsOf returns the effects that the gateway composes.
+func effectsOf(v ahp.Version) []string {
+	var names []string
+	for e := ahp.EffectDeny; e <= ahp.EffectInject; e++ {
+		if _, ok := ahp.LookupEffect(v, []byte(e.String())); ok {
+			names = append(names, e.String())
+		}
+	}
+	return names
 }

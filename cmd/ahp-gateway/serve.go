@@ -35,6 +35,10 @@ the content of any of them. Requests under way finish with the configuration the
 began with. A file with a mistake changes nothing: every mistake is logged, and
 the running configuration stays. Settings that take a restart are logged.
 
+Backends of draft that list no subscriptions are asked for them, at start and at
+every reload. One that cannot be asked is treated like a mistake in the file,
+unless discovery.onFailure is skip.
+
 SIGTERM and SIGINT drain: readiness fails, what was accepted is answered within
 limits.drainTimeout, queues and telemetry are flushed. A second one ends at once.
 
@@ -78,13 +82,41 @@ func (p program) serve(ctx context.Context, o serveOptions) error {
 	}
 	log := newLogger(p.stderr, config.Log{Level: cmp.Or(o.logLevel, f.Log.Level), Format: cmp.Or(o.logFormat, f.Log.Format)})
 	logWarnings(log, warnings)
-	if s.service, err = p.start(ctx, f, log); err != nil {
+	unlessStopped(ctx, stop, func(ctx context.Context) { s.service, err = p.start(ctx, f, log) })
+	if errors.Is(err, context.Canceled) {
+		log.Info("ended before anything was served")
+		return nil
+	}
+	if err != nil {
 		return err
 	}
 	if err := p.announce(s.service); err != nil {
 		s.log.Error("standard output", "error", err)
 	}
 	return s.loop(ctx, hangup, stop)
+}
+
+// unlessStopped calls f with a context that ends when a signal comes on stop,
+// and leaves that signal there for whoever looks next. What f does may wait for
+// the network, and a signal to end must not wait for that.
+func unlessStopped(ctx context.Context, stop chan os.Signal, f func(context.Context)) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f(ctx)
+	}()
+	select {
+	case <-done:
+	case sig := <-stop:
+		cancel()
+		<-done
+		select {
+		case stop <- sig:
+		default: // there is another one
+		}
+	}
 }
 
 // server is a service that follows its gateway file. One goroutine uses it.
@@ -123,7 +155,7 @@ func (s *server) load() (f *config.File, warnings []config.Mistake, err error) {
 }
 
 // loop follows signals and file changes until it is time to end.
-func (s *server) loop(ctx context.Context, hangup, stop <-chan os.Signal) error {
+func (s *server) loop(ctx context.Context, hangup <-chan os.Signal, stop chan os.Signal) error {
 	w := newWatcher(s.log, pollEvery)
 	defer w.close()
 	w.watch(s.files, s.known)
@@ -136,7 +168,7 @@ func (s *server) loop(ctx context.Context, hangup, stop <-chan os.Signal) error 
 		case err := <-s.Failed():
 			return errors.Join(err, s.end("the public listener stopped", stop))
 		case sig := <-hangup:
-			s.reload(sig.String(), nil)
+			s.reload(ctx, stop, sig.String(), nil)
 			w.watch(s.files, s.known)
 		case e := <-w.events:
 			w.note(e)
@@ -144,15 +176,16 @@ func (s *server) loop(ctx context.Context, hangup, stop <-chan os.Signal) error 
 			w.trouble(err)
 		case <-w.due:
 			if changed := w.stale(); len(changed) > 0 {
-				s.reload("a file has changed", changed)
+				s.reload(ctx, stop, "a file has changed", changed)
 				w.watch(s.files, s.known)
 			}
 		}
 	}
 }
 
-// reload serves what the gateway file says now, or goes on with what it said.
-func (s *server) reload(cause string, changed []string) {
+// reload serves what the gateway file says now, or goes on with what it said. A
+// signal on stop makes it give up.
+func (s *server) reload(ctx context.Context, stop chan os.Signal, cause string, changed []string) {
 	log := s.log.With("cause", cause)
 	if len(changed) > 0 {
 		log = log.With("changed", changed)
@@ -167,7 +200,12 @@ func (s *server) reload(cause string, changed []string) {
 		log.Error("configuration refused, the running one stays in use", "mistakes", len(config.AsMistakes(err)))
 		return
 	}
-	restart, err := s.Reload(f)
+	var restart []string
+	unlessStopped(ctx, stop, func(ctx context.Context) { restart, err = s.Reload(ctx, f) })
+	if errors.Is(err, context.Canceled) {
+		log.Info("reload given up, because the process is to end")
+		return
+	}
 	if err != nil {
 		log.Error("configuration refused, the running one stays in use", "error", err)
 		return

@@ -26,14 +26,15 @@ type service struct {
 	drain time.Duration
 }
 
-// start serves f. Both listeners accept connections when it returns.
+// start serves f. Both listeners accept connections when it returns. When ctx
+// ends while it waits for backends, it gives up.
 func (p program) start(ctx context.Context, f *config.File, log *slog.Logger) (*service, error) {
-	tel, err := telemetry.Setup(ctx, telemetry.Options{ServiceVersion: programVersion(), Logger: log})
+	tel, err := telemetry.Setup(context.WithoutCancel(ctx), telemetry.Options{ServiceVersion: programVersion(), Logger: log})
 	if err != nil {
 		return nil, err
 	}
 	s := &service{log: log, telemetry: tel, drain: f.Limits.DrainTimeout}
-	s.Gateway, err = gateway.New(f, gateway.Options{
+	s.Gateway, err = gateway.New(ctx, f, gateway.Options{
 		Logger:         log,
 		MeterProvider:  tel.MeterProvider,
 		TracerProvider: tel.TracerProvider,

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -30,6 +31,9 @@ limits.budget caps, and the timeoutMs that a harness must set for the gateway:
 the worst case and 250 ms for the gateway and the way there. A harness with less
 can give up before the gateway has answered.
 
+Nothing is called: of a backend that lists no subscriptions it says that they are
+discovered at load, and leaves them out of the times.
+
 --format json prints one document on standard output instead.
 
 Exit codes: 0 good, 1 bad, 2 wrong usage.`,
@@ -51,6 +55,9 @@ type validation struct {
 	Mistakes []config.Mistake `json:"mistakes"`
 	Warnings []config.Mistake `json:"warnings"`
 	Chains   []chain          `json:"chains"`
+	// Discovered are the backends that are asked for their subscriptions when
+	// the file is loaded. They are in none of the chains.
+	Discovered []discovered `json:"discovered"`
 }
 
 func (p program) validate(o validateOptions) error {
@@ -61,15 +68,16 @@ func (p program) validate(o validateOptions) error {
 		return usage("--format is %.64q; want text or json", o.format)
 	}
 	file := o.config + o.registration
-	v := validation{Mistakes: []config.Mistake{}, Warnings: []config.Mistake{}, Chains: []chain{}}
-	chains, warnings, err := checkChains(o)
+	v := validation{Mistakes: []config.Mistake{}, Warnings: []config.Mistake{}, Chains: []chain{}, Discovered: []discovered{}}
+	docs, warnings, err := checkDocuments(o)
 	if err == nil {
 		v.Valid = true
 	} else if v.Mistakes = config.AsMistakes(err); len(v.Mistakes) == 0 {
 		v.Mistakes = []config.Mistake{{File: file, What: err.Error(), Instead: "correct the document"}}
 	}
 	v.Warnings = append(v.Warnings, warnings...)
-	v.Chains = append(v.Chains, chains...)
+	v.Chains = append(v.Chains, docs.chains...)
+	v.Discovered = append(v.Discovered, docs.discovered...)
 
 	if o.format == "json" {
 		if err := p.writeJSON(v); err != nil {
@@ -79,7 +87,7 @@ func (p program) validate(o validateOptions) error {
 		p.report(v.Warnings, nil)
 		if !v.Valid {
 			p.report(nil, config.Mistakes(v.Mistakes))
-		} else if err := write(p.stdout, validText(file, v.Chains)); err != nil {
+		} else if err := write(p.stdout, validText(file, &v)); err != nil {
 			return err
 		}
 	}
@@ -89,41 +97,58 @@ func (p program) validate(o validateOptions) error {
 	return nil
 }
 
-// checkChains reads the document that o names and times its chains.
-func checkChains(o validateOptions) (chains []chain, warnings []config.Mistake, err error) {
+// documents is what is said of the registration documents that were checked.
+type documents struct {
+	chains     []chain
+	discovered []discovered
+}
+
+// add adds what there is to say of one document.
+func (d *documents) add(tenant string, budget time.Duration, reg *config.Registration) error {
+	chains, err := chainsOf(tenant, budget, reg)
+	d.chains = append(d.chains, chains...)
+	d.discovered = append(d.discovered, discoveredOf(tenant, reg)...)
+	return err
+}
+
+// checkDocuments reads the document that o names, times its chains and finds
+// what is discovered only later.
+func checkDocuments(o validateOptions) (docs documents, warnings []config.Mistake, err error) {
 	if o.registration != "" {
 		reg, warnings, err := config.LoadRegistration(o.registration)
 		if err != nil {
-			return nil, warnings, err
+			return docs, warnings, err
 		}
-		chains, err := chainsOf("", 0, reg)
-		return chains, warnings, err
+		err = docs.add("", 0, reg)
+		return docs, warnings, err
 	}
 	f, warnings, err := config.Load(o.config, nil)
 	if err != nil {
-		return nil, warnings, err
+		return docs, warnings, err
 	}
 	for i := range f.Tenants {
 		t := &f.Tenants[i]
 		for _, reg := range t.Registrations {
-			more, err := chainsOf(t.ID, f.Limits.Budget, reg)
-			if err != nil {
-				return nil, warnings, err
+			if err := docs.add(t.ID, f.Limits.Budget, reg); err != nil {
+				return docs, warnings, err
 			}
-			chains = append(chains, more...)
 		}
 	}
-	return chains, warnings, nil
+	return docs, warnings, nil
 }
 
-func validText(file string, chains []chain) []byte {
+func validText(file string, v *validation) []byte {
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "%s is valid\n", file)
-	for _, c := range chains {
+	for _, c := range v.Chains {
 		out.WriteString(c.String())
 		out.WriteByte('\n')
 	}
-	if len(chains) == 0 {
+	for _, d := range v.Discovered {
+		out.WriteString(d.String())
+		out.WriteByte('\n')
+	}
+	if len(v.Chains)+len(v.Discovered) == 0 {
 		out.WriteString("no event is intercepted\n")
 	}
 	return out.Bytes()

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// documents for validate, in one folder.
-func documents(t testing.TB) string {
+// examples are documents for validate, in one folder.
+func examples(t testing.TB) string {
 	return folder(t,
 		"good.yaml", `
 limits: {budget: 10s}
@@ -33,13 +33,24 @@ protocolVersion: "0.1"
 hooks:
   - {id: com.example.o, x: 1, transport: {type: http, url: "http://127.0.0.1:9000/"}, subscriptions: [{events: [tool.after], mode: observe}]}
 `,
+		"discovered.yaml", `
+protocolVersion: draft
+hooks:
+  - {id: com.example.one, transport: {type: http, url: "http://127.0.0.1:9/"}}
+  - {id: com.example.two, transport: {type: http, url: "http://127.0.0.1:9002/"}, subscriptions: [{events: [tool.before], mode: intercept, timeoutMs: 5000, failurePolicy: fail-closed, content: {default: metadata}}]}
+`,
+		"asked.yaml", `
+registration:
+  protocolVersion: draft
+  hooks: [{id: com.example.one, transport: {type: http, url: "http://127.0.0.1:9/"}}]
+`,
 		"bad.yaml", "registration:\n  protocolVersion: \"0.1\"\n  hooks:\n    - id: policy\n      x: 1\n      transport: {type: http, url: \"http://example.com/\"}\n      subscriptions: []\nlimitz: 1\n",
 		"broken.yaml", "{",
 	)
 }
 
 func TestValidateText(t *testing.T) {
-	dir := documents(t)
+	dir := examples(t)
 	for _, c := range []struct {
 		flag, file     string
 		code           int
@@ -49,13 +60,20 @@ func TestValidateText(t *testing.T) {
 			"good.yaml is valid\n",
 			"tenant default: 0.1 tool.before: 2 calls in turn, 2750 ms at worst: set timeoutMs to at least 3000 in the harness\n",
 			"tenant default: draft tool.before: 2 calls in turn, 10000 ms at worst (capped by limits.budget): set timeoutMs to at least 10250 in the harness\n",
-			"tenant default: draft turn.start: not decided by this release: a harness that asks gets error -32002\n",
+			"tenant default: draft turn.start: 1 call, 9000 ms at worst: set timeoutMs to at least 9250 in the harness\n",
 		}, nil},
 		{"--registration", "draft.yaml", 0, []string{
 			"draft.yaml is valid\n",
 			"draft tool.before: 3 calls in turn, 19000 ms at worst: set timeoutMs to at least 19250 in the harness\n",
 		}, nil},
 		{"--registration", "observer.yaml", 0, []string{"no event is intercepted\n"}, []string{"observer.yaml:4:25: warning: hooks[0].x: "}},
+		// Port 9 is where nobody listens, and nobody is called.
+		{"--registration", "discovered.yaml", 0, []string{
+			"discovered.yaml is valid\n",
+			"draft tool.before: 1 call, 5000 ms at worst: set timeoutMs to at least 5250 in the harness\n",
+			"draft com.example.one: its subscriptions are discovered at load by hooks/configuration; ",
+		}, nil},
+		{"--config", "asked.yaml", 0, []string{"asked.yaml is valid\ntenant default: draft com.example.one: its subscriptions are discovered at load"}, nil},
 		{"--config", "bad.yaml", 1, nil, []string{
 			"bad.yaml:4:11: registration.hooks[0].id: ",
 			"bad.yaml:5:7: warning: registration.hooks[0].x: ",
@@ -84,32 +102,33 @@ func TestValidateText(t *testing.T) {
 }
 
 func TestValidateJSON(t *testing.T) {
-	dir := documents(t)
+	dir := examples(t)
 	for _, c := range []struct {
-		flag, file                 string
-		code                       int
-		valid                      bool
-		mistakes, warnings, chains int
+		flag, file                             string
+		code                                   int
+		valid                                  bool
+		mistakes, warnings, chains, discovered int
 	}{
-		{"--config", "good.yaml", 0, true, 0, 0, 3},
-		{"--registration", "observer.yaml", 0, true, 0, 1, 0},
-		{"--config", "bad.yaml", 1, false, 4, 1, 0},
-		{"--registration", "absent.yaml", 1, false, 1, 0, 0},
+		{"--config", "good.yaml", 0, true, 0, 0, 3, 0},
+		{"--registration", "observer.yaml", 0, true, 0, 1, 0, 0},
+		{"--registration", "discovered.yaml", 0, true, 0, 0, 1, 1},
+		{"--config", "bad.yaml", 1, false, 4, 1, 0, 0},
+		{"--registration", "absent.yaml", 1, false, 1, 0, 0, 0},
 	} {
 		r := call(t, "", "validate", c.flag, filepath.Join(dir, c.file), "--format", "json")
 		var v struct {
-			Valid                      *bool
-			Mistakes, Warnings, Chains *[]map[string]any
+			Valid                                  *bool
+			Mistakes, Warnings, Chains, Discovered *[]map[string]any
 		}
 		dec := json.NewDecoder(strings.NewReader(r.stdout))
 		dec.DisallowUnknownFields()
-		if err := dec.Decode(&v); err != nil || v.Valid == nil || v.Mistakes == nil || v.Warnings == nil || v.Chains == nil {
-			t.Errorf("validate %s = %v: %s; want one document with all four members", c.file, err, r.stdout)
+		if err := dec.Decode(&v); err != nil || v.Valid == nil || v.Mistakes == nil || v.Warnings == nil || v.Chains == nil || v.Discovered == nil {
+			t.Errorf("validate %s = %v: %s; want one document with all five members", c.file, err, r.stdout)
 			continue
 		}
-		got := []any{r.code, *v.Valid, len(*v.Mistakes), len(*v.Warnings), len(*v.Chains), r.stderr}
-		if want := []any{c.code, c.valid, c.mistakes, c.warnings, c.chains, ""}; !reflect.DeepEqual(got, want) {
-			t.Errorf("validate %s: code, valid, mistakes, warnings, chains, stderr = %v; want %v\n%s", c.file, got, want, r.stdout)
+		got := []any{r.code, *v.Valid, len(*v.Mistakes), len(*v.Warnings), len(*v.Chains), len(*v.Discovered), r.stderr}
+		if want := []any{c.code, c.valid, c.mistakes, c.warnings, c.chains, c.discovered, ""}; !reflect.DeepEqual(got, want) {
+			t.Errorf("validate %s: code, valid, mistakes, warnings, chains, discovered, stderr = %v; want %v\n%s", c.file, got, want, r.stdout)
 		}
 	}
 	r := call(t, "", "validate", "--config", filepath.Join(dir, "good.yaml"), "--format", "json")
@@ -117,10 +136,17 @@ func TestValidateJSON(t *testing.T) {
 	if err := json.Unmarshal([]byte(r.stdout), &v); err != nil {
 		t.Fatal(err)
 	}
-	want := chain{Tenant: "default", ProtocolVersion: "draft", Event: "tool.before", Decided: true, Backends: 2,
+	want := chain{Tenant: "default", ProtocolVersion: "draft", Event: "tool.before", Backends: 2,
 		WorstCaseMs: 10000, TimeoutMs: 10250, CappedByBudget: true}
 	if v.Chains[1] != want {
 		t.Errorf("second chain = %+v; want %+v", v.Chains[1], want)
+	}
+	r = call(t, "", "validate", "--config", filepath.Join(dir, "asked.yaml"), "--format", "json")
+	if err := json.Unmarshal([]byte(r.stdout), &v); err != nil {
+		t.Fatal(err)
+	}
+	if want := (discovered{"default", "draft", "com.example.one"}); len(v.Discovered) != 1 || v.Discovered[0] != want {
+		t.Errorf("discovered = %+v; want %+v", v.Discovered, want)
 	}
 }
 

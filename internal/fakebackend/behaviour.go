@@ -62,6 +62,14 @@ func rpcError(code string) string {
 	return `{"jsonrpc":"2.0","id":$id,"error":{"code":` + code + `,"message":"the fake backend's error"}}`
 }
 
+// configuration is a good answer to hooks/configuration with the given object.
+func configuration(object string) string {
+	return result(`"protocolVersion":$version,"configuration":` + object)
+}
+
+// advertisement is what the fake backend advertises unless it is told otherwise.
+const advertisement = `{"subscriptions":[{"events":["tool.before"],"mode":"intercept","timeoutMs":5000,"failurePolicy":"fail-closed","content":{"default":"metadata"}}]}`
+
 const deny = `{"type":"deny","reason":"denied by the fake backend"}`
 
 // answers are the behaviours that the HTTP server itself can write.
@@ -125,8 +133,21 @@ var answers = map[string]behaviour{
 	"rpc-error-32002":   {text: rpcError("-32002")},
 	"rpc-error-32003":   {text: rpcError("-32003")},
 	"rpc-error-32004":   {text: rpcError("-32004")},
+	"rpc-error-32601":   {text: rpcError("-32601")},
 	"rpc-error-null-id": {text: `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"the fake backend's error"}}`},
 	"error-no-code":     {text: `{"jsonrpc":"2.0","id":$id,"error":{"message":"the fake backend's error"}}`},
+
+	// Answers to hooks/configuration.
+	"configuration":              {text: configuration(advertisement)},
+	"configuration-empty":        {text: configuration(`{"subscriptions":[]}`)},
+	"configuration-effects":      {text: result(`"protocolVersion":$version,"effects":[],"configuration":` + advertisement)},
+	"configuration-null":         {text: configuration(`null`)},
+	"configuration-version":      {text: result(`"protocolVersion":"0.1","configuration":` + advertisement)},
+	"configuration-other-id":     {text: `{"jsonrpc":"2.0","id":"another-request","result":{"protocolVersion":$version,"configuration":` + advertisement + `}}`},
+	"configuration-status-201":   {text: configuration(advertisement), status: http.StatusCreated},
+	"configuration-with-upload":  {text: configuration(`{"subscriptions":[{"events":["tool.before"],"mode":"intercept","timeoutMs":5000,"failurePolicy":"fail-closed","content":{"default":"body"},"upload":{"endpoint":"https://uploads.example.com/","timeoutMs":1000,"maxBytes":1024}}]}`)},
+	"configuration-bad-timeout":  {text: configuration(`{"subscriptions":[{"events":["tool.before"],"mode":"intercept","timeoutMs":0,"failurePolicy":"fail-closed","content":{"default":"metadata"}}]}`)},
+	"configuration-inapplicable": {text: configuration(`{"subscriptions":[{"events":["acme.*"],"mode":"observe","content":{"default":"metadata"}}]}`)},
 
 	// Results that lack something.
 	"version-mismatch": {text: result(`"protocolVersion":"9.9","effects":[]`)},
@@ -152,7 +173,7 @@ var answers = map[string]behaviour{
 }
 
 // Names returns every behaviour without an argument, sorted. Besides them there
-// are "deny:REASON", "effects:JSON", "result:JSON", "error:JSON", "body:TEXT"
+// are "deny:REASON", "effects:JSON", "result:JSON", "configuration:JSON", "error:JSON", "body:TEXT"
 // and "status:CODE"; in JSON and TEXT the words $id and $version stand for the
 // request's own.
 func Names() []string {
@@ -198,6 +219,8 @@ func newBehaviour(name string) (behaviour, error) {
 		return behaviour{text: effects(arg)}, nil
 	case "result":
 		return behaviour{text: `{"jsonrpc":"2.0","id":$id,"result":` + arg + `}`}, nil
+	case "configuration":
+		return behaviour{text: configuration(arg)}, nil
 	case "error":
 		return behaviour{text: `{"jsonrpc":"2.0","id":$id,"error":` + arg + `}`}, nil
 	case "body":

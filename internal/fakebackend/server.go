@@ -59,10 +59,11 @@ type Server struct {
 type Option func(*options)
 
 type options struct {
-	script Script
-	names  []string
-	tls    bool
-	silent bool
+	script    Script
+	names     []string
+	advertise []string
+	tls       bool
+	silent    bool
 }
 
 // Behave makes the server behave by the given names, one request after the
@@ -76,6 +77,13 @@ func Behave(names ...string) Option {
 // WithScript makes the server ask s what to do with each request.
 func WithScript(s Script) Option {
 	return func(o *options) { o.script = s }
+}
+
+// Advertise makes the server answer hooks/configuration requests by the given
+// names, one after the other; the last one stays. They do not count for Behave
+// and WithScript, which then see the other requests alone.
+func Advertise(names ...string) Option {
+	return func(o *options) { o.advertise = names }
 }
 
 // WithTLS serves https with a certificate that Roots verifies.
@@ -127,6 +135,11 @@ func Listen(opts ...Option) (*Server, error) {
 			return nil, fmt.Errorf("fakebackend: %w", err)
 		}
 	}
+	if len(o.advertise) > 0 {
+		if err := s.advertise(o.advertise); err != nil {
+			return nil, fmt.Errorf("fakebackend: %w", err)
+		}
+	}
 	if err := s.listen(whole, o.tls || whole.tls); err != nil {
 		return nil, fmt.Errorf("fakebackend: %w", err)
 	}
@@ -147,6 +160,24 @@ func (s *Server) sequence(names []string) (connectionBehaviour, error) {
 	}
 	s.script = func(n int, _ *Request) string { return names[min(n, len(names)-1)] }
 	return connectionBehaviour{}, nil
+}
+
+// advertise puts the answers to hooks/configuration before the script.
+func (s *Server) advertise(names []string) error {
+	for _, name := range names {
+		if _, err := s.behaviour(name); err != nil {
+			return err
+		}
+	}
+	script := s.script
+	var asked, others atomic.Int64
+	s.script = func(_ int, req *Request) string {
+		if req.RPCMethod == "hooks/configuration" {
+			return names[min(int(asked.Add(1)), len(names))-1]
+		}
+		return script(int(others.Add(1))-1, req)
+	}
+	return nil
 }
 
 func (s *Server) listen(whole connectionBehaviour, withTLS bool) error {

@@ -1,0 +1,221 @@
+package decision
+
+import (
+	"bytes"
+
+	"github.com/ahp-gateway/ahp-gateway/ahp"
+)
+
+// An elicitation's request and result travel as JSON inside of a text part.
+// Hooks answer or edit them only where that part was shown and where the mode
+// was advertised.
+
+// isElicitResult reports whether raw is the result of an elicitation.
+func isElicitResult(raw []byte) bool {
+	if ahp.KindOf(raw) != ahp.KindObject {
+		return false
+	}
+	action := false
+	for name, value := range ahp.Members(raw) {
+		switch string(name) {
+		case "action":
+			switch string(ahp.Text(value)) {
+			case "accept", "cancel", "decline":
+				action = true
+			}
+		case "content":
+			if !isFormAnswers(value) {
+				return false
+			}
+		case "_meta":
+			if ahp.KindOf(value) != ahp.KindObject {
+				return false
+			}
+		}
+	}
+	return action
+}
+
+// isFormAnswers reports whether raw is what can be filled into a form.
+func isFormAnswers(raw []byte) bool {
+	if ahp.KindOf(raw) != ahp.KindObject {
+		return false
+	}
+	for _, value := range ahp.Members(raw) {
+		switch ahp.KindOf(value) {
+		case ahp.KindString, ahp.KindNumber, ahp.KindBool:
+		default:
+			if !isTexts(value) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// inlined returns the JSON object in an elicitation's text part, or nil where
+// it was not shown or is no strict JSON object.
+func inlined(part []byte) []byte {
+	text := bytes.Trim(ahp.Text(member(part, "text")), " \t\r\n")
+	if ahp.KindOf(text) != ahp.KindObject || !ahp.Strict(text) || !finite(text) {
+		return nil
+	}
+	return text
+}
+
+// question is an elicitation as it was asked.
+type question struct {
+	url  bool
+	form []byte // the requested schema
+}
+
+// asked reads the request of a user.elicitation.request event. A question that
+// was not shown, or that is none, has no answer.
+func asked(event []byte) (q question, ok bool) {
+	elicitation := member(event, "elicitation")
+	request := inlined(member(elicitation, "request"))
+	if request == nil || ahp.KindOf(member(request, "message")) != ahp.KindString {
+		return q, false
+	}
+	mode, told := []byte("form"), member(request, "mode")
+	if told != nil {
+		mode = ahp.Text(told)
+	}
+	if !bytes.Equal(mode, ahp.Text(member(elicitation, "mode"))) {
+		return q, false
+	}
+	switch string(mode) {
+	case "form":
+		q.form = member(request, "requestedSchema")
+		return q, isForm(q.form)
+	case "url":
+		q.url = true
+		return q, ahp.KindOf(member(request, "elicitationId")) == ahp.KindString && ahp.IsURI(ahp.Text(member(request, "url")))
+	default:
+		return q, false
+	}
+}
+
+// grants reports whether the terms let hooks answer such a question.
+func (t *Terms) grants(q question) bool {
+	return q.url && t.URL || !q.url && t.Form
+}
+
+// accepts reports whether result, an elicitation's result, answers q.
+func (q question) accepts(result []byte) bool {
+	content := member(result, "content")
+	accepted := string(ahp.Text(member(result, "action"))) == "accept"
+	if (q.url || !accepted) && content != nil {
+		return false
+	}
+	if q.url || !accepted {
+		return true
+	}
+	if content == nil {
+		content = []byte("{}")
+	}
+	return fillsIn(q.form, content)
+}
+
+// answerable reports whether hooks can deny or answer the question of event.
+func (t *Terms) answerable(event []byte) (question, bool) {
+	q, ok := asked(event)
+	return q, ok && t.grants(q)
+}
+
+// admitAnswer checks what settles a question: a deny or an answer, of which a
+// response holds one.
+func admitAnswer(terms *Terms, shown []byte, effects []Effect) ahp.Failure {
+	settled := false
+	for i := range effects {
+		e := &effects[i]
+		if e.Type != ahp.EffectDeny && e.Type != ahp.EffectReturn {
+			continue
+		}
+		if settled {
+			return conflict("a question is settled twice")
+		}
+		settled = true
+		q, ok := terms.answerable(shown)
+		if !ok {
+			return unadvertised("the question was not shown, or hooks do not settle questions of its mode")
+		}
+		if e.Type == ahp.EffectReturn && !q.accepts(e.Value) {
+			return malformed("return.value does not answer the question")
+		}
+	}
+	return ahp.Failure{}
+}
+
+// maxEdits is how many edits of one answer a response may hold. Each of them
+// has to leave an answer to the question behind.
+const maxEdits = 32
+
+// admitEdits checks edits of an answer against the question it answers.
+func admitEdits(terms *Terms, shown []byte, effects []Effect) ahp.Failure {
+	var q question
+	var result []byte
+	edits := 0
+	for i := range effects {
+		e := &effects[i]
+		if e.Type != ahp.EffectModify {
+			continue
+		}
+		if edits++; edits > maxEdits {
+			return malformed("an answer is edited too often")
+		}
+		if result == nil {
+			var ok bool
+			if q, result, ok = terms.exchange(shown); !ok {
+				return unadvertised("the answer and its question are not known, or hooks do not edit answers of their mode")
+			}
+		}
+		edited, ok := edit(result, e)
+		if !ok || !q.accepts(edited) {
+			return malformed("modify.value makes no answer to the question")
+		}
+		result = edited
+	}
+	return ahp.Failure{}
+}
+
+// exchange reads a user.elicitation.result event and the question it answers,
+// and reports whether they belong together and hooks may edit the answer.
+func (t *Terms) exchange(event []byte) (q question, result []byte, ok bool) {
+	if t.Asked == nil {
+		return q, nil, false
+	}
+	q, ok = t.answerable(t.Asked)
+	elicitation, before := member(event, "elicitation"), member(t.Asked, "elicitation")
+	result = inlined(member(elicitation, "result"))
+	ok = ok && isElicitResult(result) && q.accepts(result) &&
+		same(member(event, "parentEventId"), member(t.Asked, "id")) &&
+		same(member(event, "source"), member(t.Asked, "source")) &&
+		bytes.Equal(ahp.Text(member(member(event, "session"), "id")), ahp.Text(member(member(t.Asked, "session"), "id"))) &&
+		same(member(elicitation, "server"), member(before, "server")) &&
+		same(member(elicitation, "mode"), member(before, "mode")) &&
+		same(member(elicitation, "action"), member(result, "action"))
+	return q, result, ok
+}
+
+// same reports whether two raw values are the same string.
+func same(a, b []byte) bool {
+	return ahp.KindOf(a) == ahp.KindString && ahp.KindOf(b) == ahp.KindString && bytes.Equal(ahp.Text(a), ahp.Text(b))
+}
+
+// edit returns the result with e made to its content.
+func edit(result []byte, e *Effect) (edited []byte, ok bool) {
+	content := member(result, "content")
+	value := e.Value
+	if e.Operation == Merge {
+		if content == nil {
+			return nil, false
+		}
+		value = mergeObjects(content, [][]byte{value})
+	}
+	if content == nil {
+		return appendMember(nil, result, "content", value), true
+	}
+	start, end := part(result, content)
+	return splice(nil, result, start, end, value), true
+}
