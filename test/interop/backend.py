@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import uvicorn
+from agenthooksprotocol.configuration import Configuration
 from agenthooksprotocol.server import asgi, hooks
 
 ARRIVAL_TIMEOUT = 20  # seconds
@@ -73,13 +74,21 @@ class Inbox:
 class Official:
     """The official SDK's ASGI application under an official server, in a thread."""
 
-    def __init__(self, tool_before=None, certificate: str | None = None):
-        """certificate is a PEM file with a key and its chain, for https."""
+    def __init__(
+        self,
+        tool_before=None,
+        certificate: str | None = None,
+        subscriptions: list[dict] | None = None,
+    ):
+        """certificate is a PEM file with a key and its chain, for https;
+        subscriptions are what the backend advertises."""
         self.inbox = Inbox()
+        advertised = subscriptions and Configuration.from_dict({"subscriptions": subscriptions})
         app = asgi.App(
             hooks.Handlers(
                 intercept=hooks.InterceptHandlers(tool_before=tool_before),
                 observe=hooks.ObserveHandlers(any=lambda context: None),
+                configuration=advertised,
             )
         )
         self._socket = socket.create_server(("127.0.0.1", 0))

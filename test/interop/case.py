@@ -32,6 +32,7 @@ def host(*, deny=True, **effects) -> capability.HostCapabilities:
 
 
 def intercept(policy="fail-closed", timeout=5000, **more) -> dict:
+    """The terms of a tool.before; more replaces and adds members."""
     return {
         "events": ["tool.before"],
         "mode": "intercept",
@@ -49,6 +50,13 @@ def observe(*events) -> dict:
 def hook(name: str, url: str, *subscriptions: dict, **more) -> dict:
     transport = {"type": "http", "url": url, **more.pop("transport", {})}
     return {"id": f"com.example.{name}", "transport": transport, "subscriptions": list(subscriptions), **more}
+
+
+def bare(name: str, url: str, **more) -> dict:
+    """A hook that lists no subscriptions: the backend is asked for them."""
+    unlisted = hook(name, url, **more)
+    del unlisted["subscriptions"]
+    return unlisted
 
 
 def registration(*hooks: dict, version="draft") -> dict:

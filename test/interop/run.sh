@@ -26,5 +26,9 @@ if [ ! -e "$venv/complete" ]; then
 	touch "$venv/complete"
 fi
 
+# Our verdicts on messages and registrations against the official schemas'.
+schemas=$("$venv/bin/python" -c 'import agenthooksprotocol, pathlib; print(pathlib.Path(agenthooksprotocol.__file__).with_name("schemas.json"))')
+(cd "$here/../.." && AHP_SDK_SCHEMAS=$schemas go test -tags interop -run TestSDK ./ahp ./config)
+
 cd "$here"
 AHP_GATEWAY=$binary PYTHONDONTWRITEBYTECODE=1 exec "$venv/bin/python" -W error::ResourceWarning main.py "$@"

@@ -6,11 +6,24 @@ import subprocess
 import sys
 import uuid
 
+import httpx
+
 from agenthooksprotocol import Permission, capability, effect, state
 from agenthooksprotocol.server import hooks
 
 import backend
-from case import GENERIC_CODE, GENERIC_REASON, Case, denials, hook, host, intercept, observe, tool_before
+from case import (
+    GENERIC_CODE,
+    GENERIC_REASON,
+    Case,
+    bare,
+    denials,
+    hook,
+    host,
+    intercept,
+    observe,
+    tool_before,
+)
 
 HANG = 300  # milliseconds that a subscription waits for a backend that never answers
 
@@ -72,8 +85,7 @@ class Decisions(Case):
             hook("policy", policy.url, intercept("fail-open", timeout=700)),
             hook("observer", observer.url, observe("tool.*", "session.*")),
         )
-        discovered = {"id": "com.example.gateway", "transport": {"type": "http", "url": served.url}}
-        async with self.harness(discovered) as harness:
+        async with self.harness(bare("gateway", served.url)) as harness:
             self.assertEqual(list(harness.configuration_diagnostics), [])
             result = await harness.dispatch(
                 "tool.before", tool_before(), initial_state=state.initial(Permission.NONE)
@@ -88,6 +100,13 @@ class Decisions(Case):
             if subscription["mode"] == "intercept"
         ]
         self.assertEqual((terms["events"], terms["timeoutMs"], terms["failurePolicy"]), (["tool.before"], 950, "fail-open"))
+
+    async def test_manifest(self):
+        served = self.gateway(hook("policy", self.official(allow).url, intercept()))
+        ask = {"jsonrpc": "2.0", "id": "m", "method": "hooks/capabilities", "params": {"protocolVersion": "draft"}}
+        async with httpx.AsyncClient() as client:
+            answer = await client.post(served.url, json=ask)
+        self.assertIn("manifest", answer.json()["result"])  # and tearDown validates it
 
     async def test_every_chain_of_three(self):
         # Each backend passes, denies or crashes, and each subscription has

@@ -8,7 +8,7 @@ from unittest import mock
 import trustme
 from agenthooksprotocol import Permission
 
-from case import GENERIC_CODE, GENERIC_REASON, Case, denials, hook, intercept, tool_before
+from case import GENERIC_CODE, GENERIC_REASON, Case, bare, denials, hook, intercept, tool_before
 from test_decisions import allow, deny
 
 
@@ -68,6 +68,23 @@ class TLS(Case):
                 result = await harness.dispatch("tool.before", tool_before())
                 self.assertEqual(denials(result), [("no ☃ “force” pushes", "com.example.force_push")])
         self.assertEqual(len(policy.inbox.all()), 5)
+
+    async def test_discovery_on_both_sides(self):
+        # With nothing but ids and addresses, over TLS in front and behind.
+        self.trust()
+        policy = self.official(deny, certificate=self.both, subscriptions=[intercept("fail-open", timeout=700)])
+        served = self.gateway(
+            bare("policy", policy.url),
+            backends={"com.example.policy": {"caFile": self.roots}},
+            tls={"certFile": self.certificate, "keyFile": self.key},
+        )
+        async with self.harness(bare("gateway", served.url)) as harness:
+            self.assertEqual(harness.configuration_diagnostics, [])
+            result = await harness.dispatch("tool.before", tool_before())
+        self.assertEqual(denials(result), [("no ☃ “force” pushes", "com.example.force_push")])
+        self.assertEqual(policy.inbox.methods(), ["hooks/configuration", "hooks/intercept"])
+        [record] = served.stop()
+        self.assertEqual((record["verdict"], record["denied_by"]), ("deny", "com.example.policy"))
 
     async def test_backend_with_an_authority_that_the_gateway_does_not_trust(self):
         policy = self.official(allow, certificate=self.both)

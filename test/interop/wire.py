@@ -32,8 +32,12 @@ def _v01():
 
 V01 = _v01()
 
-KINDS = {"hooks/intercept": "intercept-request", "hooks/observe": "observe-notification"}
-ANSWERS = {"hooks/configuration": "configuration-response"}
+KINDS = {
+    "hooks/intercept": "intercept-request",
+    "hooks/observe": "observe-notification",
+    "hooks/configuration": "configuration-request",
+}
+ANSWERS = {"hooks/configuration": "configuration-response", "hooks/capabilities": "capabilities-response"}
 
 
 def violation(kind: str, message: dict, version: str) -> str | None:
