@@ -2,4 +2,4 @@
 
 package decision
 
-const manyChains = 200_000
+const manyChains = 100_000

@@ -1,6 +1,6 @@
 """Compares how the official harness settles chains with how package decision does.
 
-    reducer.py BINARY [--count N] [--seed S] [--show N]
+    reducer.py BINARY [--count N] [--seed S] [--first N] [--event NAME] [--show N]
 
 BINARY is the test binary of decision (go test -c ./decision). For each seeded
 chain the official harness calls the backends directly, through transports of
@@ -102,9 +102,8 @@ class Generator:
     def pick(self, *options):
         return copy.deepcopy(self.r.choice(options))
 
-    def chain(self, number):
-        names = list(VOCABULARY)
-        kind = names[number % len(names)]
+    def chain(self, number, kind):
+        kind = kind or list(VOCABULARY)[number % len(VOCABULARY)]
         caps = self.capabilities(kind)
         payload, asked = self.payload(kind)
         state = self.state(kind)
@@ -550,12 +549,13 @@ async def main():
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--seed", default="1")
     parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--event", choices=list(VOCABULARY))
     parser.add_argument("--show", type=int, default=5)
     options = parser.parse_args()
     report = Report(options.show)
     direct, lines = [], []
     for number in range(options.first, options.first + options.count):
-        chain = Generator(options.seed, number).chain(number)
+        chain = Generator(options.seed, number).chain(number, options.event)
         try:
             # An observer-free run whose only backend says nothing tells the
             # event as a gateway that asked for everything is sent it.
