@@ -132,13 +132,21 @@ func (s *State) Reset() {
 	}
 	clear(s.Effects)
 	effects, buffer, spare := s.Effects[:0], kept(s.buffer), kept(s.spare)
+	if cap(effects) > keptEffects {
+		effects = nil
+	}
 	*s = State{}
 	s.Effects, s.buffer, s.spare = effects, buffer, spare
 }
 
+// The largest buffers that Reset keeps, in bytes and in effects.
+const (
+	keptBytes   = 64 << 10
+	keptEffects = 64
+)
+
 func kept(b []byte) []byte {
-	const most = 64 << 10
-	if cap(b) > most {
+	if cap(b) > keptBytes {
 		return nil
 	}
 	return b[:0]

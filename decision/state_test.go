@@ -386,3 +386,22 @@ func TestAppendCapabilities(t *testing.T) {
 		}
 	}
 }
+
+// A State that is used again and again keeps nothing of one large event.
+func TestResetLetsGo(t *testing.T) {
+	var s State
+	terms := everything(ahp.ToolBefore)
+	s.Start(terms, []byte(`{"tool":{"name":"n","input":{"a":1}}}`), nil)
+	for range 2 {
+		if f := fold(&s, terms, `[{"type":"modify","target":"input","operation":"merge","value":{"b":"`+strings.Repeat("x", 2*keptBytes)+`"}}]`); !f.OK() {
+			t.Fatalf("fold(a large merge) = %v; want none", f)
+		}
+	}
+	if len(s.Event) < 2*keptBytes {
+		t.Fatalf("the event has %d bytes; want the large one", len(s.Event))
+	}
+	s.Reset()
+	if cap(s.buffer) > keptBytes || cap(s.spare) > keptBytes || s.Event != nil {
+		t.Errorf("Reset keeps buffers of %d and %d bytes; want at most %d", cap(s.buffer), cap(s.spare), keptBytes)
+	}
+}

@@ -28,6 +28,7 @@ type exchange struct {
 	terms   decision.Terms
 	state   decision.State
 	effects []decision.Effect // of the turn under way
+	said    [][]byte          // the effects of the answer
 
 	// The message as the backend under way may see it: the event (shown lies in
 	// view, in the state or in the message), the capabilities and the state.
@@ -211,9 +212,8 @@ func (x *exchange) step(h *hop, o audit.Outcome, f ahp.Failure, took time.Durati
 // the harness cannot enforce a deny, the error that makes it apply its own
 // policy (AHP-FAIL-001). What no effects can say is answered with less.
 func (x *exchange) encode() {
-	var space [8][]byte
-	a := x.state.Answer(space[:0])
-	x.inexact = a.Inexact
+	a := x.state.Answer(x.said[:0])
+	x.said, x.inexact = a.Effects, a.Inexact
 	switch a.Code {
 	case 0:
 		x.answer = ahp.AppendResult(x.begin(), x.msg.ID, x.msg.Version, a.Effects...)

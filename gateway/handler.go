@@ -312,6 +312,7 @@ func (g *Gateway) release(x *exchange) {
 		view:    keep(x.view, maxKept), capabilities: keep(x.capabilities, maxKept), told: keep(x.told, maxKept),
 		answer:  keep(x.answer, maxKept),
 		effects: forget(x.effects),
+		said:    forget(x.said),
 		state:   x.state,
 		steps:   forget(x.steps),
 	}
