@@ -102,7 +102,7 @@ class Generator:
     def pick(self, *options):
         return copy.deepcopy(self.r.choice(options))
 
-    def chain(self, number, kind):
+    def chain(self, number, kind=None):
         kind = kind or list(VOCABULARY)[number % len(VOCABULARY)]
         caps = self.capabilities(kind)
         payload, asked = self.payload(kind)
