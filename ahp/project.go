@@ -92,10 +92,8 @@ func walkPath(value []byte, path []string, f func(raw []byte) bool) bool {
 	if KindOf(value) != KindObject {
 		return false
 	}
-	for name, member := range Members(value) {
-		if string(name) == path[0] {
-			return walkPath(member, path[1:], f)
-		}
+	if member := Member(value, path[0]); member != nil {
+		return walkPath(member, path[1:], f)
 	}
 	return true
 }

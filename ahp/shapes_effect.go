@@ -101,13 +101,7 @@ func (t EventType) CheckEffect(raw []byte) (e EffectType, wrong string) {
 	if KindOf(raw) != KindObject {
 		return EffectUnknown, "effect is no object"
 	}
-	for name, value := range Members(raw) {
-		if string(name) == "type" {
-			e, _ = LookupEffect(Draft, Text(value))
-			break
-		}
-	}
-	if e == EffectUnknown {
+	if e, _ = LookupEffect(Draft, Text(Member(raw, "type"))); e == EffectUnknown {
 		return e, "effect.type is none of the snapshot's"
 	}
 	s := effectShapes[min(t, EventTypeCount-1)][e]

@@ -28,6 +28,17 @@ func Members(raw []byte) iter.Seq2[[]byte, []byte] {
 	}
 }
 
+// Member returns the raw value of the member of that exact name of the JSON
+// object raw, which must have been accepted as for Members, or nil.
+func Member(raw []byte, name string) []byte {
+	for n, value := range Members(raw) {
+		if string(n) == name {
+			return value
+		}
+	}
+	return nil
+}
+
 // Elements returns the raw elements of the JSON array raw in order, under the
 // same condition as Members.
 func Elements(raw []byte) iter.Seq[[]byte] {

@@ -54,21 +54,15 @@ func (e *Effect) admit(terms *Terms) ahp.Failure {
 	if ahp.KindOf(e.Raw) != ahp.KindObject {
 		return malformed("an effect is no object")
 	}
-	typed := false
-	for name, value := range ahp.Members(e.Raw) {
-		if string(name) == "type" {
-			if ahp.KindOf(value) != ahp.KindString {
-				break
-			}
-			e.Type, typed = ahp.LookupEffect(terms.Version, ahp.Text(value))
-			if !typed {
-				return unknown("an effect's type is unknown")
-			}
-		}
+	kind := ahp.Member(e.Raw, "type")
+	if ahp.KindOf(kind) != ahp.KindString {
+		return malformed("an effect has no type")
+	}
+	var known bool
+	if e.Type, known = ahp.LookupEffect(terms.Version, ahp.Text(kind)); !known {
+		return unknown("an effect's type is unknown")
 	}
 	switch {
-	case !typed:
-		return malformed("an effect has no type")
 	case !terms.Effects.Has(e.Type):
 		return unadvertised("effect " + e.Type.String() + " was not advertised")
 	case e.Type == ahp.EffectDeny:
@@ -235,7 +229,7 @@ func admitCompaction(terms *Terms, shown []byte, effects []Effect) ahp.Failure {
 			continue
 		}
 		if !looked {
-			looked, texts = true, areTexts(member(shown, terms.Event.Bounds().Target))
+			looked, texts = true, areTexts(ahp.Member(shown, terms.Event.Bounds().Target))
 		}
 		switch {
 		case !texts:

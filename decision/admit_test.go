@@ -91,7 +91,7 @@ func TestAdmitControls(t *testing.T) {
 		// What was not advertised is refused however good it is.
 		nothing := Terms{Version: ahp.Draft, Event: c.event, Effects: c.event.Bounds().Effects &^ (1<<ahp.EffectModify | 1<<ahp.EffectFlow | 1<<ahp.EffectInject)}
 		_, f = Admit(&nothing, []byte(shown[c.event]), &response, nil)
-		if typ := string(ahp.Text(member([]byte(c.effect), "type"))); (typ == "modify" || typ == "flow" || typ == "inject") && f.Class != unadvertised {
+		if typ := string(ahp.Text(ahp.Member([]byte(c.effect), "type"))); (typ == "modify" || typ == "flow" || typ == "inject") && f.Class != unadvertised {
 			t.Errorf("Admit(%s, %.200s) = %v without its terms; want %v", c.event, c.effect, f, unadvertised)
 		}
 	}
@@ -291,7 +291,7 @@ func TestElicitation(t *testing.T) {
 		if f := fold(&s, terms, c.effects); f.Class != c.want {
 			t.Errorf("Admit(%s, %.200s) = %v; want %v", c.event, c.effects, f, c.want)
 		}
-		if got := ahp.Text(member(member(member(s.Event, "elicitation"), "result"), "text")); c.text != "" && string(got) != c.text {
+		if got := ahp.Text(ahp.Member(ahp.Member(ahp.Member(s.Event, "elicitation"), "result"), "text")); c.text != "" && string(got) != c.text {
 			t.Errorf("Fold(%s, %s) makes %s; want %s", c.event, c.effects, got, c.text)
 		}
 	}

@@ -136,7 +136,7 @@ func (s *State) sayModification(a *Answer) (changed bool) {
 	case len(merges) == 1:
 		a.Effects = append(a.Effects, only)
 	case s.replaced && elicitation:
-		a.Effects = append(a.Effects, s.modification("replace", member(inlined(after), "content")))
+		a.Effects = append(a.Effects, s.modification("replace", ahp.Member(inlined(after), "content")))
 	case s.replaced:
 		a.Effects = append(a.Effects, s.modification("replace", after))
 	default:

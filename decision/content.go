@@ -13,7 +13,7 @@ func areTexts(list []byte) bool {
 		return false
 	}
 	for e := range ahp.Elements(list) {
-		if string(ahp.Text(member(e, "kind"))) != "text" || ahp.KindOf(member(e, "text")) != ahp.KindString {
+		if string(ahp.Text(ahp.Member(e, "kind"))) != "text" || ahp.KindOf(ahp.Member(e, "text")) != ahp.KindString {
 			return false
 		}
 	}
@@ -24,7 +24,7 @@ func areTexts(list []byte) bool {
 // is true.
 func anyPart(list []byte, is func(part []byte) bool) bool {
 	for e := range ahp.Elements(list) {
-		if parts := member(e, "parts"); parts != nil {
+		if parts := ahp.Member(e, "parts"); parts != nil {
 			if anyPart(parts, is) {
 				return true
 			}
@@ -38,11 +38,13 @@ func anyPart(list []byte, is func(part []byte) bool) bool {
 // hides reports whether a list of messages or parts has a part whose body is
 // not shown.
 func hides(list []byte) bool {
-	return anyPart(list, func(part []byte) bool { return string(ahp.Text(member(part, "selection"))) != "body" })
+	return anyPart(list, func(part []byte) bool { return string(ahp.Text(ahp.Member(part, "selection"))) != "body" })
 }
 
 // waits reports whether a list of messages or parts has an attachment that was
 // not uploaded.
 func waits(list []byte) bool {
-	return anyPart(list, func(part []byte) bool { return string(ahp.Text(member(member(part, "body"), "ref"))) == pending })
+	return anyPart(list, func(part []byte) bool {
+		return string(ahp.Text(ahp.Member(ahp.Member(part, "body"), "ref"))) == pending
+	})
 }

@@ -56,7 +56,7 @@ func isFormAnswers(raw []byte) bool {
 // inlined returns the JSON object in an elicitation's text part, or nil where
 // it was not shown or is no strict JSON object.
 func inlined(part []byte) []byte {
-	text := bytes.Trim(ahp.Text(member(part, "text")), " \t\r\n")
+	text := bytes.Trim(ahp.Text(ahp.Member(part, "text")), " \t\r\n")
 	if ahp.KindOf(text) != ahp.KindObject || !ahp.Strict(text) || !finite(text) {
 		return nil
 	}
@@ -72,25 +72,25 @@ type question struct {
 // asked reads the request of a user.elicitation.request event. A question that
 // was not shown, or that is none, has no answer.
 func asked(event []byte) (q question, ok bool) {
-	elicitation := member(event, "elicitation")
-	request := inlined(member(elicitation, "request"))
-	if request == nil || ahp.KindOf(member(request, "message")) != ahp.KindString {
+	elicitation := ahp.Member(event, "elicitation")
+	request := inlined(ahp.Member(elicitation, "request"))
+	if request == nil || ahp.KindOf(ahp.Member(request, "message")) != ahp.KindString {
 		return q, false
 	}
-	mode, told := []byte("form"), member(request, "mode")
+	mode, told := []byte("form"), ahp.Member(request, "mode")
 	if told != nil {
 		mode = ahp.Text(told)
 	}
-	if !bytes.Equal(mode, ahp.Text(member(elicitation, "mode"))) {
+	if !bytes.Equal(mode, ahp.Text(ahp.Member(elicitation, "mode"))) {
 		return q, false
 	}
 	switch string(mode) {
 	case "form":
-		q.form = member(request, "requestedSchema")
+		q.form = ahp.Member(request, "requestedSchema")
 		return q, isForm(q.form)
 	case "url":
 		q.url = true
-		return q, ahp.KindOf(member(request, "elicitationId")) == ahp.KindString && ahp.IsURI(ahp.Text(member(request, "url")))
+		return q, ahp.KindOf(ahp.Member(request, "elicitationId")) == ahp.KindString && ahp.IsURI(ahp.Text(ahp.Member(request, "url")))
 	default:
 		return q, false
 	}
@@ -103,8 +103,8 @@ func (t *Terms) grants(q question) bool {
 
 // accepts reports whether result, an elicitation's result, answers q.
 func (q question) accepts(result []byte) bool {
-	content := member(result, "content")
-	accepted := string(ahp.Text(member(result, "action"))) == "accept"
+	content := ahp.Member(result, "content")
+	accepted := string(ahp.Text(ahp.Member(result, "action"))) == "accept"
 	if (q.url || !accepted) && content != nil {
 		return false
 	}
@@ -186,15 +186,15 @@ func (t *Terms) exchange(event []byte) (q question, result []byte, ok bool) {
 		return q, nil, false
 	}
 	q, ok = t.answerable(t.Asked)
-	elicitation, before := member(event, "elicitation"), member(t.Asked, "elicitation")
-	result = inlined(member(elicitation, "result"))
+	elicitation, before := ahp.Member(event, "elicitation"), ahp.Member(t.Asked, "elicitation")
+	result = inlined(ahp.Member(elicitation, "result"))
 	ok = ok && isElicitResult(result) && q.accepts(result) &&
-		same(member(event, "parentEventId"), member(t.Asked, "id")) &&
-		same(member(event, "source"), member(t.Asked, "source")) &&
-		bytes.Equal(ahp.Text(member(member(event, "session"), "id")), ahp.Text(member(member(t.Asked, "session"), "id"))) &&
-		same(member(elicitation, "server"), member(before, "server")) &&
-		same(member(elicitation, "mode"), member(before, "mode")) &&
-		same(member(elicitation, "action"), member(result, "action"))
+		same(ahp.Member(event, "parentEventId"), ahp.Member(t.Asked, "id")) &&
+		same(ahp.Member(event, "source"), ahp.Member(t.Asked, "source")) &&
+		bytes.Equal(ahp.Text(ahp.Member(ahp.Member(event, "session"), "id")), ahp.Text(ahp.Member(ahp.Member(t.Asked, "session"), "id"))) &&
+		same(ahp.Member(elicitation, "server"), ahp.Member(before, "server")) &&
+		same(ahp.Member(elicitation, "mode"), ahp.Member(before, "mode")) &&
+		same(ahp.Member(elicitation, "action"), ahp.Member(result, "action"))
 	return q, result, ok
 }
 
@@ -205,7 +205,7 @@ func same(a, b []byte) bool {
 
 // edit returns the result with e made to its content.
 func edit(result []byte, e *Effect) (edited []byte, ok bool) {
-	content := member(result, "content")
+	content := ahp.Member(result, "content")
 	value := e.Value
 	if e.Operation == Merge {
 		if content == nil {

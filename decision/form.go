@@ -67,7 +67,7 @@ func isField(raw []byte) bool {
 	if ahp.KindOf(raw) != ahp.KindObject {
 		return false
 	}
-	kind := string(ahp.Text(member(raw, "type")))
+	kind := string(ahp.Text(ahp.Member(raw, "type")))
 	var enum, names, choices, lengths bool
 	for name, value := range ahp.Members(raw) {
 		ok := false
@@ -160,12 +160,12 @@ func isItems(raw []byte) bool {
 // fillsIn reports whether content, form answers, is what the form asks for.
 func fillsIn(form, content []byte) bool {
 	answers := members(content)
-	for name := range ahp.Elements(member(form, "required")) {
+	for name := range ahp.Elements(ahp.Member(form, "required")) {
 		if answers.index(ahp.Text(name)) < 0 {
 			return false
 		}
 	}
-	for name, field := range ahp.Members(member(form, "properties")) {
+	for name, field := range ahp.Members(ahp.Member(form, "properties")) {
 		if answer, ok := answers.get(name); ok && !fits(field, answer) {
 			return false
 		}
@@ -176,7 +176,7 @@ func fillsIn(form, content []byte) bool {
 // fits reports whether one answer is what its field asks for.
 func fits(field, answer []byte) bool {
 	kind := ahp.KindOf(answer)
-	switch string(ahp.Text(member(field, "type"))) {
+	switch string(ahp.Text(ahp.Member(field, "type"))) {
 	case "boolean":
 		return kind == ahp.KindBool
 	case "number":
@@ -184,7 +184,7 @@ func fits(field, answer []byte) bool {
 	case "integer":
 		return kind == ahp.KindNumber && isWhole(answer) && between(field, "minimum", "maximum", answer)
 	case "array":
-		items := member(field, "items")
+		items := ahp.Member(field, "items")
 		n := 0
 		for e := range ahp.Elements(answer) {
 			if !oneOf(items, "anyOf", e) {
@@ -199,7 +199,7 @@ func fits(field, answer []byte) bool {
 		}
 		text := ahp.Text(answer)
 		length := strconv.AppendInt(nil, int64(utf8.RuneCount(text)), 10)
-		return between(field, "minLength", "maxLength", length) && hasFormat(member(field, "format"), text)
+		return between(field, "minLength", "maxLength", length) && hasFormat(ahp.Member(field, "format"), text)
 	}
 }
 
@@ -207,7 +207,7 @@ func fits(field, answer []byte) bool {
 // enum or as titled ones, or that it gives none. A titled choice that stands
 // there twice cannot be made where exactly one has to be.
 func oneOf(schema []byte, titled string, answer []byte) bool {
-	if enum := member(schema, "enum"); enum != nil {
+	if enum := ahp.Member(schema, "enum"); enum != nil {
 		for e := range ahp.Elements(enum) {
 			if same(e, answer) {
 				return true
@@ -215,13 +215,13 @@ func oneOf(schema []byte, titled string, answer []byte) bool {
 		}
 		return false
 	}
-	choices := member(schema, titled)
+	choices := ahp.Member(schema, titled)
 	if choices == nil {
 		return true
 	}
 	n := 0
 	for choice := range ahp.Elements(choices) {
-		if same(member(choice, "const"), answer) {
+		if same(ahp.Member(choice, "const"), answer) {
 			n++
 		}
 	}
@@ -258,7 +258,7 @@ func isWhole(number []byte) bool {
 // so, if it does. A limit is what its decimals say; the number is the double
 // that it is read as.
 func between(schema []byte, least, most string, number []byte) bool {
-	low, high := member(schema, least), member(schema, most)
+	low, high := ahp.Member(schema, least), ahp.Member(schema, most)
 	if low == nil && high == nil {
 		return true
 	}

@@ -51,13 +51,13 @@ func (l *lineage) keeps(target []byte) bool {
 // moved. After a refusal l is worth nothing.
 func (l *lineage) accept(target []byte) bool {
 	for message := range ahp.Elements(target) {
-		id, role := string(ahp.Text(member(message, "id"))), string(ahp.Text(member(message, "role")))
+		id, role := string(ahp.Text(ahp.Member(message, "id"))), string(ahp.Text(ahp.Member(message, "role")))
 		if known, ok := l.roles[id]; ok && known != role {
 			return false
 		}
 		l.roles[id] = role
-		for p := range ahp.Elements(member(message, "parts")) {
-			child := string(ahp.Text(member(p, "id")))
+		for p := range ahp.Elements(ahp.Member(message, "parts")) {
+			child := string(ahp.Text(ahp.Member(p, "id")))
 			if owner, ok := l.owners[child]; ok && owner != id {
 				return false
 			}

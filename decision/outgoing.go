@@ -100,13 +100,13 @@ func (s *State) AppendState(dst []byte) []byte {
 // the continuations that are left: byte for byte the same where there is no
 // budget or nothing of it was spent.
 func (s *State) AppendCapabilities(dst, raw []byte) []byte {
-	flow := member(raw, "flow")
+	flow := ahp.Member(raw, "flow")
 	if s.terms == nil || !s.accepted || !s.terms.Budgeted || flow == nil {
 		return append(dst, raw...)
 	}
 	start, end := part(raw, flow)
 	left := strconv.AppendInt(nil, s.remaining, 10)
-	told := member(flow, "remainingContinuations")
+	told := ahp.Member(flow, "remainingContinuations")
 	switch {
 	case told == nil:
 		return splice(dst, raw, start, end, appendMember(nil, flow, "remainingContinuations", left))

@@ -89,7 +89,7 @@ func null(raw json.RawMessage) []byte {
 }
 
 func (c *chainLine) reduce() (r chainResult, err error) {
-	kind, ok := ahp.LookupEvent(ahp.Draft, string(ahp.Text(member(c.Event, "type"))))
+	kind, ok := ahp.LookupEvent(ahp.Draft, string(ahp.Text(ahp.Member(c.Event, "type"))))
 	if !ok {
 		return r, fmt.Errorf("no event: %s", c.Event)
 	}

@@ -6,7 +6,7 @@ import "github.com/ahp-gateway/ahp-gateway/ahp"
 func find(raw []byte, path []string) (start, end int, ok bool) {
 	value := raw
 	for _, name := range path {
-		if value = member(value, name); value == nil {
+		if value = ahp.Member(value, name); value == nil {
 			return 0, 0, false
 		}
 	}

@@ -273,7 +273,7 @@ func (s *State) edit(effects []Effect, start, end int) (changed bool) {
 		result, changed = edited, true
 		s.replaced = s.replaced || e.Operation == Replace
 	}
-	from, to := part(s.Event, member(item, "text"))
+	from, to := part(s.Event, ahp.Member(item, "text"))
 	s.replace(from, to, appendQuoted(nil, compact(result)))
 	return changed
 }

@@ -99,7 +99,7 @@ func TestFold(t *testing.T) {
 		if c.given == "" {
 			c.given = none
 		}
-		kind, _ := ahp.LookupEvent(ahp.Draft, string(ahp.Text(member([]byte(c.event), "type"))))
+		kind, _ := ahp.LookupEvent(ahp.Draft, string(ahp.Text(ahp.Member([]byte(c.event), "type"))))
 		terms := everything(kind)
 		var s State
 		s.Start(terms, []byte(c.event), []byte(c.given))

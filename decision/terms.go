@@ -49,7 +49,7 @@ func ParseTerms(v ahp.Version, e ahp.EventType, capabilities []byte) Terms {
 		case "modify":
 			for target, operations := range ahp.Members(value) {
 				if string(target) == e.Bounds().Target {
-					t.Replace, t.Merge = isTrue(member(operations, "replace")), isTrue(member(operations, "merge"))
+					t.Replace, t.Merge = isTrue(ahp.Member(operations, "replace")), isTrue(ahp.Member(operations, "merge"))
 				}
 			}
 		case "flow":
@@ -73,11 +73,11 @@ func ParseTerms(v ahp.Version, e ahp.EventType, capabilities []byte) Terms {
 				}
 			}
 		case "inject":
-			context := member(value, "context")
-			if !isTrue(member(context, "append")) {
+			context := ahp.Member(value, "context")
+			if !isTrue(ahp.Member(context, "append")) {
 				break
 			}
-			for raw := range ahp.Elements(member(context, "deliverAt")) {
+			for raw := range ahp.Elements(ahp.Member(context, "deliverAt")) {
 				switch string(ahp.Text(raw)) {
 				case "now":
 					t.Now = true
@@ -86,8 +86,8 @@ func ParseTerms(v ahp.Version, e ahp.EventType, capabilities []byte) Terms {
 				}
 			}
 		case "elicitation":
-			t.Form = ahp.KindOf(member(value, "form")) == ahp.KindObject
-			t.URL = ahp.KindOf(member(value, "url")) == ahp.KindObject
+			t.Form = ahp.KindOf(ahp.Member(value, "form")) == ahp.KindObject
+			t.URL = ahp.KindOf(ahp.Member(value, "url")) == ahp.KindObject
 		}
 	}
 	if v == ahp.V01 {
@@ -114,16 +114,6 @@ func (t *Terms) operates(o Operation) bool {
 	default:
 		return false
 	}
-}
-
-// member returns the raw value of an object's member, or nil.
-func member(object []byte, name string) []byte {
-	for n, value := range ahp.Members(object) {
-		if string(n) == name {
-			return value
-		}
-	}
-	return nil
 }
 
 func isTrue(raw []byte) bool { return string(raw) == "true" }

@@ -133,21 +133,12 @@ func (x *exchange) record() audit.Record {
 
 // denial reads the first deny of an answer of ours.
 func denial(answer []byte) (reason, code string) {
-	for effect := range ahp.Elements(member(member(answer, "result"), "effects")) {
-		if string(ahp.Text(member(effect, "type"))) == "deny" {
-			return text(ahp.Text(member(effect, "reason"))), text(ahp.Text(member(effect, "code")))
+	for effect := range ahp.Elements(ahp.Member(ahp.Member(answer, "result"), "effects")) {
+		if string(ahp.Text(ahp.Member(effect, "type"))) == "deny" {
+			return text(ahp.Text(ahp.Member(effect, "reason"))), text(ahp.Text(ahp.Member(effect, "code")))
 		}
 	}
 	return "", ""
-}
-
-func member(object []byte, name string) []byte {
-	for n, value := range ahp.Members(object) {
-		if string(n) == name {
-			return value
-		}
-	}
-	return nil
 }
 
 // text views b as a string without copying. The string dies with the request.

@@ -145,14 +145,14 @@ func badStatus(resp *http.Response, body []byte) *verdict {
 // rpcError returns the verdict of a JSON-RPC error answer, which has been
 // decoded strictly before, or nil if it is none.
 func rpcError(body []byte) *verdict {
-	object := member(bytes.TrimSpace(body), "error")
-	code, err := strconv.Atoi(string(member(object, "code")))
+	object := ahp.Member(bytes.TrimSpace(body), "error")
+	code, err := strconv.Atoi(string(ahp.Member(object, "code")))
 	if err != nil {
 		return nil
 	}
-	message := string(ahp.Text(member(object, "message")))
+	message := string(ahp.Text(ahp.Member(object, "message")))
 	var supported []string
-	for v := range ahp.Elements(member(member(object, "data"), "supported")) {
+	for v := range ahp.Elements(ahp.Member(ahp.Member(object, "data"), "supported")) {
 		supported = append(supported, string(ahp.Text(v)))
 	}
 	if len(supported) > 0 {
@@ -161,23 +161,12 @@ func rpcError(body []byte) *verdict {
 	return &verdict{Decision: "error", ErrorCode: code, Message: message}
 }
 
-// member returns a raw member of a raw object, or nil. It knows the exact name
-// only, unlike decoding into a struct, which takes "Type" for "type".
-func member(object []byte, name string) []byte {
-	for n, value := range ahp.Members(object) {
-		if string(n) == name {
-			return value
-		}
-	}
-	return nil
-}
-
 // weigh returns the verdict of a list of effects: the most severe one names it.
 func weigh(version ahp.Version, effects []byte) *verdict {
 	v := &verdict{Decision: "pass"}
 	for raw := range ahp.Elements(effects) {
-		reason, code := string(ahp.Text(member(raw, "reason"))), string(ahp.Text(member(raw, "code")))
-		kind, ok := ahp.LookupEffect(version, ahp.Text(member(raw, "type")))
+		reason, code := string(ahp.Text(ahp.Member(raw, "reason"))), string(ahp.Text(ahp.Member(raw, "code")))
+		kind, ok := ahp.LookupEffect(version, ahp.Text(ahp.Member(raw, "type")))
 		if !ok {
 			return failed("the answer has an unknown effect")
 		}
