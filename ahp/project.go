@@ -3,6 +3,7 @@ package ahp
 import (
 	"bytes"
 	"cmp"
+	"maps"
 	"slices"
 )
 
@@ -14,6 +15,11 @@ type View struct {
 	// Content is the subscription's content selection. A selection without a
 	// default, as every 0.1 subscription has it, shows everything.
 	Content ContentSelection
+}
+
+// Equal reports whether two views show the same of every event.
+func (v View) Equal(w View) bool {
+	return v.Native == w.Native && v.Content.Default == w.Content.Default && maps.Equal(v.Content.Categories, w.Content.Categories)
 }
 
 // part is one content part of a draft event.

@@ -96,6 +96,13 @@ func asked(event []byte) (q question, ok bool) {
 	}
 }
 
+// IsQuestion reports whether event, a raw user.elicitation.request, shows what is
+// asked, so that an answer can be held against it.
+func IsQuestion(event []byte) bool {
+	_, ok := asked(event)
+	return ok
+}
+
 // grants reports whether the terms let hooks answer such a question.
 func (t *Terms) grants(q question) bool {
 	return q.url && t.URL || !q.url && t.Form

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -96,13 +97,14 @@ func (g *Gateway) assembleParty(f *config.File, t *config.Tenant, previous *part
 	}
 	limits := tenant.Limits{InFlight: t.InFlight, Rate: t.Rate, Burst: t.Burst}
 	if previous != nil {
-		p.stats, p.observed, p.share = previous.stats, previous.observed, previous.share
+		p.stats, p.observed, p.questions, p.share = previous.stats, previous.observed, previous.questions, previous.share
 		if previous.limiter.Limits == limits {
 			p.limiter = previous.limiter
 		}
 	} else {
 		p.stats = newPartyStats(t.ID)
 		p.observed = dedupe.NewSeen(observedEvents, observedFor)
+		p.questions = newQuestions()
 		p.share = new(share)
 	}
 	if p.limiter == nil {
@@ -156,6 +158,7 @@ func (g *Gateway) assembleDocuments(ctx context.Context, s *snapshot, peers map[
 func assembleDocument(r *config.Registration, peers map[*config.Hook]*peer, discovered map[*config.Hook][]config.Subscription, budget time.Duration) (*document, error) {
 	var subs []routing.Subscription
 	hops := make(map[[2]int]*hop)
+	var views []ahp.View // the distinct ones
 	for i := range r.Hooks {
 		h := &r.Hooks[i]
 		b, own := peers[h], h.Subscriptions
@@ -169,7 +172,12 @@ func assembleDocument(r *config.Registration, peers map[*config.Hook]*peer, disc
 				FailClosed: c.FailClosed, Managed: c.Managed, IncludeNative: c.IncludeNative, Shadow: c.Shadow,
 				Content: c.Content, Backend: b.breaker,
 			})
-			hops[[2]int{i, j}] = &hop{peer: b, view: ahp.View{Native: c.IncludeNative, Content: c.Content}}
+			view := ahp.View{Native: c.IncludeNative, Content: c.Content}
+			selection := slices.IndexFunc(views, view.Equal)
+			if selection < 0 {
+				selection, views = len(views), append(views, view)
+			}
+			hops[[2]int{i, j}] = &hop{peer: b, view: view, selection: selection}
 		}
 	}
 	table, err := routing.New(r.Version, subs)

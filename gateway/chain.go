@@ -31,8 +31,10 @@ type exchange struct {
 	said    [][]byte          // the effects of the answer
 
 	// The message as the backend under way may see it: the event (shown lies in
-	// view, in the state or in the message), the capabilities and the state.
-	shown, view, capabilities, told, request []byte
+	// a projection, in the state or in the message), the capabilities and the
+	// state.
+	shown, capabilities, told, request []byte
+	projections                        []projection // of the event as it stands
 	// answer is what is remembered: the JSON-RPC message behind its note.
 	answer []byte
 
@@ -51,6 +53,13 @@ type exchange struct {
 	uncalled    []*hop // the part of the chain that was not reached
 }
 
+// projection is the event as one selection shows it.
+type projection struct {
+	selection int
+	shown     []byte // the event itself where that is all of it
+	buffer    []byte // holds shown where it is not
+}
+
 // final reports whether the answer may be remembered: one that an operational
 // failure has touched is not what the backends would say on another day.
 func (x *exchange) final() bool {
@@ -67,6 +76,9 @@ var (
 // deny or a fail-closed failure (AHP-COMP-001).
 func (x *exchange) decide(doc *document) {
 	x.terms = decision.ParseTerms(x.msg.Version, x.msg.Event.Type, x.msg.Capabilities.Raw)
+	if x.msg.Version == ahp.Draft && x.msg.Event.Type == ahp.UserElicitationResult {
+		x.terms.Asked = x.party.questions.of(&x.msg)
+	}
 	x.state.Start(&x.terms, x.msg.Event.Raw, x.msg.State)
 	// What a draft event does not show may be there all the same: the harness
 	// shows this gateway what its backends asked for, and no more.
@@ -113,7 +125,12 @@ func (x *exchange) turn(h *hop) (stop bool) {
 		if x.whole() {
 			shown = nil
 		}
-		switch stop = x.state.Fold(x.effects, shown); {
+		before := x.state.Event
+		stop = x.state.Fold(x.effects, shown)
+		if !same(before, x.state.Event) {
+			x.projections = x.projections[:0]
+		}
+		switch {
 		case x.state.Denied:
 			x.verdict, x.by = verdictDeny, h
 			x.step(h, audit.OutcomeDeny, failure, took)
@@ -169,10 +186,7 @@ func (x *exchange) consult(h *hop, now time.Time) (failure ahp.Failure) {
 func (x *exchange) address(h *hop, deadline time.Time) {
 	x.call = ahp.Call{ID: x.msg.ID, Version: x.msg.Version, Deadline: deadline,
 		Traceparent: x.trace.parent, Tracestate: x.trace.state}
-	x.shown = x.msg.Shown(x.view[:0], x.state.Event, h.view)
-	if !x.whole() {
-		x.view = x.shown
-	}
+	x.shown = x.show(h)
 	if x.msg.Version == ahp.Draft {
 		x.capabilities = x.state.AppendCapabilities(x.capabilities[:0], x.msg.Capabilities.Raw)
 		x.told = x.state.AppendState(x.told[:0])
@@ -184,15 +198,38 @@ func (x *exchange) address(h *hop, deadline time.Time) {
 		}
 		x.call.Body = x.msg.Compose(x.request[:0], x.shown, capabilities, nil)
 	}
-	if len(x.call.Body) > 0 && &x.call.Body[0] != &x.msg.Body[0] {
+	if !same(x.call.Body, x.msg.Body) {
 		x.request = x.call.Body
 	}
 }
 
-// whole reports whether the backend under way sees all of the event.
-func (x *exchange) whole() bool {
-	return len(x.shown) == len(x.state.Event) && (len(x.shown) == 0 || &x.shown[0] == &x.state.Event[0])
+// show returns the event as h may see it, which is worked out once for all that
+// select the same.
+func (x *exchange) show(h *hop) []byte {
+	n := len(x.projections)
+	for i := range x.projections {
+		if x.projections[i].selection == h.selection {
+			return x.projections[i].shown
+		}
+	}
+	if n < cap(x.projections) {
+		x.projections = x.projections[:n+1] // with the buffer of an earlier one
+	} else {
+		x.projections = append(x.projections, projection{})
+	}
+	p := &x.projections[n]
+	p.selection, p.shown = h.selection, x.msg.Shown(p.buffer[:0], x.state.Event, h.view)
+	if !same(p.shown, x.state.Event) {
+		p.buffer = p.shown
+	}
+	return p.shown
 }
+
+// whole reports whether the backend under way sees all of the event.
+func (x *exchange) whole() bool { return same(x.shown, x.state.Event) }
+
+// same reports whether two slices are the same bytes of memory.
+func same(a, b []byte) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
 
 // step records one turn.
 func (x *exchange) step(h *hop, o audit.Outcome, f ahp.Failure, took time.Duration) {
@@ -243,8 +280,7 @@ func (x *exchange) settle(doc *document) {
 	}
 	if x.party.observed.Add(dedupe.KeyOf(x.msg.Event.Source, x.msg.Event.ID, x.fingerprint[:])) {
 		body := x.msg.Compose(nil, x.state.Event, x.msg.Capabilities.Raw, nil)
-		x.g.observe(observers, body, x.trace)
-		x.g.observe(x.uncalled, body, x.trace)
+		x.g.observe(body, x.msg.Version, x.trace, slices.Concat(observers, x.uncalled)...)
 	}
 }
 

@@ -183,3 +183,56 @@ func TestLongChain(t *testing.T) {
 		t.Errorf("chain of 17 = %s, 16th called %d times; want the last one's deny, 1", a.body, last.Count())
 	}
 }
+
+// What a selection shows of an event is worked out once for all backends that
+// have it, and again when the event has changed.
+func TestProjections(t *testing.T) {
+	const text = `{"id":"p%d","kind":"text","mediaType":"text/plain","selection":"%s"%s}`
+	message := func(n int, selection, more string) string {
+		return fmt.Sprintf(`{"id":"m%d","role":"user","parts":[`+text+`]}`, n, n, selection, more)
+	}
+	adds := `effects:[{"type":"modify","target":"prompt","operation":"merge","value":[` + message(2, "body", `,"text":"second"`) + `]}]`
+	var servers []*fakebackend.Server
+	var hooks []string
+	for i, content := range []string{"body", "metadata", "metadata", "metadata", "body", "metadata"} {
+		behaviour := "pass"
+		if i == 2 {
+			behaviour = adds
+		}
+		b := fakebackend.Start(t, fakebackend.Behave(behaviour))
+		servers = append(servers, b)
+		hooks = append(hooks, hook(fmt.Sprintf("com.example.b%d", i), b.URL,
+			`"events":["turn.start"],"mode":"intercept","timeoutMs":5000,"failurePolicy":"fail-closed","content":{"default":"`+content+`"}`))
+	}
+	body := `{"jsonrpc":"2.0","id":"e1","method":"hooks/intercept","params":{"protocolVersion":"draft","event":{"id":"e1","source":"urn:example:harness",` +
+		`"type":"turn.start","time":"2026-01-02T03:04:05Z","harness":{"name":"h","version":"1"},"turn":{"id":"t"},"trigger":"user","items":[` +
+		message(1, "body", `,"text":"first"`) + `]},"capabilities":{"effects":["modify"],"modify":{"prompt":{"replace":true,"merge":true}}}}}`
+	r := start(t, open(registration("draft", hooks...)))
+	if a := r.post("/hooks", body); !strings.Contains(a.body, `"text":"second"`) {
+		t.Fatalf("answered %s; want the modification", a.body)
+	}
+	before := [2]string{message(1, "body", `,"text":"first"`), message(1, "metadata", "")}
+	after := [2]string{before[0] + "," + message(2, "body", `,"text":"second"`), before[1] + "," + message(2, "metadata", "")}
+	for i, want := range []string{before[0], before[1], before[1], after[1], after[0], after[1]} {
+		if got := servers[i].Requests(); len(got) != 1 || !strings.Contains(string(got[0].Body), `"items":[`+want+`]`) {
+			t.Errorf("backend %d got %s; want items %s", i, got, want)
+		}
+	}
+
+	snap := r.current.Load()
+	x := r.acquire(snap, snap.parties[0])
+	defer r.release(x)
+	if err := ahp.Decode([]byte(body), &x.msg); err != nil {
+		t.Fatal(err)
+	}
+	x.state.Start(&x.terms, x.msg.Event.Raw, nil)
+	hops := snap.parties[0].documents[ahp.Draft].intercept[ahp.TurnStart]
+	for i, of := range []int{0, 1, 1, 1, 0, 1} {
+		if !same(x.show(hops[i]), x.show(hops[of])) {
+			t.Errorf("what backend %d is shown was made anew; want that of backend %d", i, of)
+		}
+	}
+	if len(x.projections) != 2 {
+		t.Errorf("%d projections were made; want 2", len(x.projections))
+	}
+}

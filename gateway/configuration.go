@@ -64,11 +64,17 @@ func configuration(d *document, budget time.Duration) ([]byte, error) {
 			}
 			add(e, s)
 		}
-		if len(observe) > 0 {
+		// Who edits an answer has to know the whole question. Asking for more of
+		// it in the interception would make that fail where there is no more.
+		asks := e == ahp.UserElicitationRequest && len(d.intercept[ahp.UserElicitationResult]) > 0
+		if len(observe) > 0 || asks {
 			// For a harness that cannot have the event intercepted; from others
 			// it is a repetition, which goes nowhere.
 			s := advertised{Mode: "observe"}
 			s.show(observe)
+			if asks {
+				s.Content = map[string]string{"default": ahp.SelectBody.String()}
+			}
 			add(e, s)
 		}
 	}

@@ -53,6 +53,29 @@ func TestConfiguration(t *testing.T) {
 	}
 }
 
+// Where answers of users are intercepted, the gateway has to know what was asked,
+// whoever else is interested in it.
+func TestConfigurationOfQuestions(t *testing.T) {
+	b := fakebackend.Start(t)
+	sub := func(event string) string {
+		return `"events":["` + event + `"],"mode":"intercept","timeoutMs":1000,"failurePolicy":"fail-open","content":{"default":"metadata"}`
+	}
+	const observed = `{"events":["user.elicitation.request"],"mode":"observe","content":{"default":"body"}}`
+	for _, test := range []struct {
+		hooks string
+		want  bool
+	}{
+		{hook("com.example.answers", b.URL, sub("user.elicitation.result")), true},
+		{hook("com.example.questions", b.URL, sub("user.elicitation.request")), false},
+		{hook("com.example.answers", b.URL, sub("user.elicitation.result")) + "," + hook("com.example.questions", b.URL, sub("user.elicitation.request")), true},
+	} {
+		r := start(t, open(registration("draft", test.hooks)))
+		if a := r.post("/hooks", ask); strings.Contains(a.body, observed) != test.want {
+			t.Errorf("hooks/configuration of %s = %s; want with %s: %v", test.hooks, a.body, observed, test.want)
+		}
+	}
+}
+
 // The chain's budget bounds what a harness has to wait for.
 func TestConfigurationBudget(t *testing.T) {
 	b := fakebackend.Start(t)

@@ -155,21 +155,48 @@ func (c *courier) attempt(p parcel) (taken bool) {
 	return p.deliver()
 }
 
-// observe queues hooks/observe notifications of a message's event for hops. What each
-// of them may see of it is worked out off the request path: all it costs here
-// is one copy of the message.
-func (g *Gateway) observe(hops []*hop, body []byte, trace traceHeaders) {
+// bulletin is one event on its way to its observers. What each of them may see
+// of it is worked out off the request path, once for each distinct selection.
+type bulletin struct {
+	body []byte // a message about the event
+
+	mu    sync.Mutex
+	msg   ahp.Message
+	notes map[int][]byte // by selection; nil until one is asked for
+}
+
+// note returns the hooks/observe notification for h, or nil if there is none.
+func (b *bulletin) note(h *hop) []byte {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.notes == nil {
+		if err := ahp.Decode(b.body, &b.msg); err != nil {
+			return nil // it was accepted before, so this cannot be
+		}
+		b.notes = make(map[int][]byte, 1)
+	}
+	note := b.notes[h.selection]
+	if note == nil {
+		note = b.msg.AppendObserve(nil, h.view)
+		b.notes[h.selection] = note
+	}
+	return note
+}
+
+// observe queues hooks/observe notifications of a message's event for hops of
+// one document. All it costs here is one copy of the message.
+func (g *Gateway) observe(body []byte, v ahp.Version, trace traceHeaders, hops ...*hop) {
 	if len(hops) == 0 {
 		return
 	}
-	body = bytes.Clone(body)
+	b := &bulletin{body: bytes.Clone(body)}
 	for _, h := range hops {
 		h.peer.courier.send(parcel{size: len(body), deliver: func() bool {
-			var own ahp.Message
-			if err := ahp.Decode(body, &own); err != nil {
-				return false // it was accepted before, so this cannot be
+			note := b.note(h)
+			if note == nil {
+				return false
 			}
-			call := ahp.Call{Body: own.AppendObserve(nil, h.view), Version: own.Version, Deadline: time.Now().Add(observeTimeout),
+			call := ahp.Call{Body: note, Version: v, Deadline: time.Now().Add(observeTimeout),
 				Traceparent: trace.parent, Tracestate: trace.state}
 			f := h.peer.breaker.Observe(&call)
 			if !f.OK() {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"time"
 
@@ -208,6 +209,7 @@ func (g *Gateway) intercept(ctx *fasthttp.RequestCtx, x *exchange, doc *document
 func (x *exchange) evaluate(doc *document) {
 	if x.msg.Version == ahp.Draft {
 		x.party.observed.Add(occurrence(&x.msg.Event))
+		x.learn(doc)
 	}
 	x.decide(doc)
 }
@@ -230,16 +232,18 @@ func (g *Gateway) notify(x *exchange, doc *document, h *fasthttp.RequestHeader) 
 		x.party.stats.invalid.Add(1)
 		return
 	}
+	x.learn(doc)
 	if !x.party.observed.Add(occurrence(&x.msg.Event)) {
 		x.party.stats.repeated.Add(1)
 		return
 	}
 	x.party.stats.observed.Add(1)
 	x.trace = incoming(h)
-	g.observe(doc.observe[x.msg.Event.Type], x.msg.Body, x.trace)
+	hops := doc.observe[x.msg.Event.Type]
 	if x.msg.Version == ahp.Draft {
-		g.observe(doc.intercept[x.msg.Event.Type], x.msg.Body, x.trace)
+		hops = slices.Concat(hops, doc.intercept[x.msg.Event.Type])
 	}
+	g.observe(x.msg.Body, x.msg.Version, x.trace, hops...)
 }
 
 // answer writes a JSON-RPC message. Errors travel with status 200 as well.
@@ -297,10 +301,11 @@ func (g *Gateway) acquire(snap *snapshot, p *party) *exchange {
 }
 
 // The largest buffers that an exchange keeps for its next request, in bytes and
-// in effects or steps.
+// in effects or steps, and how many projections keep theirs.
 const (
-	maxKept      = 16 << 10
-	maxKeptItems = 64
+	maxKept            = 16 << 10
+	maxKeptItems       = 64
+	maxKeptProjections = 4
 )
 
 // release empties an exchange and returns it to the pool.
@@ -308,13 +313,13 @@ func (g *Gateway) release(x *exchange) {
 	x.state.Reset()
 	*x = exchange{
 		resp:    ahp.Response{Body: keep(x.resp.Body, maxKept)},
-		request: keep(x.request, maxKept),
-		view:    keep(x.view, maxKept), capabilities: keep(x.capabilities, maxKept), told: keep(x.told, maxKept),
-		answer:  keep(x.answer, maxKept),
-		effects: forget(x.effects),
-		said:    forget(x.said),
-		state:   x.state,
-		steps:   forget(x.steps),
+		request: keep(x.request, maxKept), capabilities: keep(x.capabilities, maxKept), told: keep(x.told, maxKept),
+		projections: keepBuffers(x.projections),
+		answer:      keep(x.answer, maxKept),
+		effects:     forget(x.effects),
+		said:        forget(x.said),
+		state:       x.state,
+		steps:       forget(x.steps),
 	}
 	g.exchanges.Put(x)
 }
@@ -332,4 +337,13 @@ func keep[T any](b []T, max int) []T {
 func forget[T any](b []T) []T {
 	clear(b)
 	return keep(b, maxKeptItems)
+}
+
+// keepBuffers is keep for the buffers of projections.
+func keepBuffers(p []projection) []projection {
+	p = p[:min(cap(p), maxKeptProjections)]
+	for i := range p {
+		p[i] = projection{buffer: keep(p[i].buffer, maxKept)}
+	}
+	return p[:0:len(p)]
 }

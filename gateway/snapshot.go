@@ -34,6 +34,7 @@ type party struct {
 	supported []ahp.Version
 	answers   *dedupe.Cache
 	observed  *dedupe.Seen // events whose observers have been told
+	questions questions
 	peers     []*peer
 	// discovered is how those of them answered that list no subscriptions.
 	discovered []discovery
@@ -56,6 +57,8 @@ type hop struct {
 	sub  *routing.Subscription
 	peer *peer
 	view ahp.View
+	// selection numbers the distinct views of a document.
+	selection int
 }
 
 // peer is one backend of one tenant. It outlives a reload that does not change

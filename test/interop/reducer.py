@@ -85,7 +85,9 @@ def host_capabilities():
                 granted[field] = grants.Elicitation.FORM_AND_URL
             else:
                 granted[field] = True
-        declared[name.replace(".", "_")] = getattr(grants, prefix + "Capabilities")(intercept=intercept(**granted))
+        declared[name.replace(".", "_")] = getattr(grants, prefix + "Capabilities")(
+            intercept=intercept(**granted), observe=True
+        )
     return grants.HostCapabilities(**declared)
 
 
@@ -108,7 +110,7 @@ class Generator:
         payload, asked = self.payload(kind)
         state = self.state(kind)
         turns = []
-        for _ in range(1 + self.r.randrange(4)):
+        for _ in range(1 + self.r.randrange(5)):
             effects = [self.effect(kind, payload, caps) for _ in range(self.r.randrange(4))]
             turns.append(
                 {
@@ -429,6 +431,35 @@ HOST = host_capabilities()
 VALIDATOR = Validator()
 
 
+def occurrence(chain, number, source, harness):
+    """The payload of the chain's event, and where it is the answer to a question
+    that the harness remembers, the request that asked it."""
+    payload = copy.deepcopy(chain["payload"])
+    payload["time"] = "2024-01-01T00:00:00Z"
+    original = None
+    if chain["kind"] == "user.elicitation.result":
+        payload["parentEventId"] = f"asked-{number}"
+        if chain["asked"] is not None:
+            original = {
+                "jsonrpc": "2.0",
+                "id": f"asked-{number}",
+                "method": "hooks/intercept",
+                "params": {
+                    "protocolVersion": "draft",
+                    "event": {
+                        "id": f"asked-{number}",
+                        "source": source,
+                        "type": "user.elicitation.request",
+                        "time": payload["time"],
+                        "harness": harness,
+                        "elicitation": copy.deepcopy(chain["asked"]),
+                    },
+                    "capabilities": {"effects": []},
+                },
+            }
+    return payload, original
+
+
 async def settle(chain, number, turns):
     """Settles the chain's event with these turns, by the official harness."""
     backends = {f"com.example.b{i}": Backend(turn["effects"]) for i, turn in enumerate(turns)}
@@ -459,29 +490,7 @@ async def settle(chain, number, turns):
         transport=backends,
     )
     harness.validator = harness._lineage.validator = VALIDATOR
-    payload = copy.deepcopy(chain["payload"])
-    payload["time"] = "2024-01-01T00:00:00Z"
-    original = None
-    if chain["kind"] == "user.elicitation.result":
-        payload["parentEventId"] = f"asked-{number}"
-        if chain["asked"] is not None:
-            original = {
-                "jsonrpc": "2.0",
-                "id": f"asked-{number}",
-                "method": "hooks/intercept",
-                "params": {
-                    "protocolVersion": "draft",
-                    "event": {
-                        "id": f"asked-{number}",
-                        "source": "urn:example:harness",
-                        "type": "user.elicitation.request",
-                        "time": "2024-01-01T00:00:00Z",
-                        "harness": {"name": "x", "version": "1"},
-                        "elicitation": chain["asked"],
-                    },
-                    "capabilities": {"effects": []},
-                },
-            }
+    payload, original = occurrence(chain, number, "urn:example:harness", {"name": "x", "version": "1"})
     async with harness:
         result = await harness.dispatch(
             chain["kind"],
