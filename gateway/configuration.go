@@ -50,11 +50,13 @@ func configuration(d *document, budget time.Duration) ([]byte, error) {
 		subscriptions = append(subscriptions, s)
 	}
 	for e := ahp.EventUnknown + 1; e < ahp.EventTypeCount; e++ {
+		// Whichever way the event comes, and first if it comes twice, it has to
+		// show what anybody asked for: who is not called observes.
 		intercept, observe := d.intercept[e], d.observe[e]
+		all := slices.Concat(intercept, observe)
 		if len(intercept) > 0 {
-			// The gateway tells observers itself, so they see what it is shown.
 			s := advertised{Mode: "intercept", FailurePolicy: "fail-open"}
-			s.show(slices.Concat(intercept, observe))
+			s.show(all)
 			worst := min(d.table.WorstCase(e), budget)
 			s.TimeoutMs = int64((worst + TimeoutMargin + time.Millisecond - 1) / time.Millisecond)
 			for _, h := range intercept {
@@ -71,7 +73,7 @@ func configuration(d *document, budget time.Duration) ([]byte, error) {
 			// For a harness that cannot have the event intercepted; from others
 			// it is a repetition, which goes nowhere.
 			s := advertised{Mode: "observe"}
-			s.show(observe)
+			s.show(all)
 			if asks {
 				s.Content = map[string]string{"default": ahp.SelectBody.String()}
 			}

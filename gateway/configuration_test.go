@@ -42,9 +42,12 @@ func TestConfiguration(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []map[string]any{
-		{"events": []any{"session.start", "session.end", "tool.before", "turn.end"}, "mode": "observe", "content": map[string]any{"default": "metadata"}},
+		{"events": []any{"session.start", "session.end", "turn.end"}, "mode": "observe", "content": map[string]any{"default": "metadata"}},
 		{"events": []any{"tool.before"}, "mode": "intercept", "timeoutMs": 1750.0, "failurePolicy": "fail-closed", "includeNative": true,
 			"content": map[string]any{"default": "metadata", "reasoning": "body"}},
+		// A harness that sends both has to show the same in each: whichever comes
+		// first is what those see who are not called.
+		{"events": []any{"tool.before"}, "mode": "observe", "includeNative": true, "content": map[string]any{"default": "metadata", "reasoning": "body"}},
 		{"events": []any{"tool.after", "tool.permission.request", "tool.batch.after"}, "mode": "intercept", "timeoutMs": 1250.0,
 			"failurePolicy": "fail-open", "content": map[string]any{"default": "metadata"}},
 	}
