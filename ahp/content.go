@@ -53,3 +53,14 @@ func (c ContentSelection) Of(category string) Selection {
 	}
 	return c.Default
 }
+
+// MayHide reports whether a harness that shows the raw part as c selects it may
+// have more of it: what shows less than was selected is all there is.
+func (c ContentSelection) MayHide(raw []byte) bool {
+	if c.Default == 0 {
+		return false
+	}
+	p := readPart(raw)
+	selected := c.Of(p.categoryOf())
+	return selected != SelectBody && p.selection == selected
+}

@@ -19,11 +19,11 @@ type State struct {
 	Event []byte
 	// Effects are the accepted effects in the order they were accepted.
 	Effects []Effect
-	// Partial is to be set where the harness may hold content that the event
-	// does not show because this gateway asked for less. A replacement of such
-	// content counts as a change even where what it puts there is what is
-	// shown.
-	Partial bool
+	// Shown is to be set, after Start, to what of its content the harness was
+	// asked to show. Where it may hold more than the event shows, a replacement
+	// counts as a change even where what it puts there is what is shown. The
+	// zero value stands for all of it.
+	Shown ahp.ContentSelection
 
 	terms     *Terms
 	origin    []byte // the event that Start was given
@@ -249,7 +249,7 @@ func (s *State) modify(effects []Effect, shown []byte) (changed bool) {
 	var now target
 	now.compose(effects)
 	after := now.of(before)
-	blind := now.base != nil && s.Partial && hides(before)
+	blind := now.base != nil && anyPart(before, s.Shown.MayHide)
 	s.replaced, s.blind = s.replaced || now.base != nil, s.blind || blind
 	changed = blind || !equal(before, after) || !bytes.Equal(seen, before) && !equal(seen, now.of(seen))
 	s.replace(start, end, after)

@@ -281,26 +281,31 @@ func TestHiddenContent(t *testing.T) {
 	same := `{"id":"m","role":"user","parts":[` + metadata + `]}`
 	for _, c := range []struct {
 		name, event, shown string
-		partial            bool
+		asked              ahp.ContentSelection
 		effects            string
 		permission         permission
 		want, say          string
 	}{
-		{"a merge keeps it", event(body), event(metadata), false, modify("merge", more), permissionNone,
+		{"a merge keeps it", event(body), event(metadata), ahp.ContentSelection{}, modify("merge", more), permissionNone,
 			`{"items":[{"id":"m","role":"user","parts":[` + body + `]},` + more + `]}`, modify("merge", more)},
-		{"a replacement by what is shown removes it", event(body), event(metadata), false, modify("replace", same), permissionNone,
+		{"a replacement by what is shown removes it", event(body), event(metadata), ahp.ContentSelection{}, modify("replace", same), permissionNone,
 			event(metadata), modify("replace", same)},
-		{"a guess of it is a change", event(body), event(metadata), false, modify("replace", `{"id":"m","role":"user","parts":[`+body+`]}`), permissionNone,
+		{"a guess of it is a change", event(body), event(metadata), ahp.ContentSelection{}, modify("replace", `{"id":"m","role":"user","parts":[`+body+`]}`), permissionNone,
 			event(body), `[]`},
-		{"nothing was hidden here", event(metadata), event(metadata), false, modify("replace", same), permissionAllow,
+		{"nothing was hidden here", event(metadata), event(metadata), ahp.ContentSelection{}, modify("replace", same), permissionAllow,
 			event(metadata), modify("replace", same)},
-		{"the harness may hide more", event(metadata), event(metadata), true, modify("replace", same), permissionNone,
+		{"nor where all was asked for", event(metadata), event(metadata), ahp.ContentSelection{Default: ahp.SelectBody}, modify("replace", same), permissionAllow,
+			event(metadata), modify("replace", same)},
+		{"nor where less was asked for but of others", event(metadata), event(metadata),
+			ahp.ContentSelection{Default: ahp.SelectOmit, Categories: map[string]ahp.Selection{"text": ahp.SelectBody}}, modify("replace", same), permissionAllow,
+			event(metadata), modify("replace", same)},
+		{"the harness may hide more", event(metadata), event(metadata), ahp.ContentSelection{Default: ahp.SelectMetadata}, modify("replace", same), permissionNone,
 			event(metadata), modify("replace", same)},
 	} {
 		terms := everything(ahp.TurnStart)
 		var s State
 		s.Start(terms, []byte(c.event), []byte(`{"permission":"allow","candidate":null}`))
-		s.Partial = c.partial
+		s.Shown = c.asked
 		effects, f := Admit(terms, []byte(c.shown), &ahp.Response{Effects: []byte(c.effects)}, nil)
 		if !f.OK() {
 			t.Fatalf("%s: Admit(%s) = %v; want none", c.name, c.effects, f)

@@ -196,6 +196,11 @@ func assembleDocument(r *config.Registration, peers map[*config.Hook]*peer, disc
 	}
 	resolve(routing.Intercept, &d.intercept)
 	resolve(routing.Observe, &d.observe)
+	for e, hops := range d.intercept {
+		if len(hops) > 0 && r.Version == ahp.Draft {
+			d.shown[e] = union(slices.Concat(hops, d.observe[e]))
+		}
+	}
 	if d.configuration, err = configuration(d, budget); err != nil {
 		return nil, err
 	}

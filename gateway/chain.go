@@ -80,9 +80,7 @@ func (x *exchange) decide(doc *document) {
 		x.terms.Asked = x.party.questions.of(&x.msg)
 	}
 	x.state.Start(&x.terms, x.msg.Event.Raw, x.msg.State)
-	// What a draft event does not show may be there all the same: the harness
-	// shows this gateway what its backends asked for, and no more.
-	x.state.Partial = x.msg.Version == ahp.Draft
+	x.state.Shown = doc.shown[x.msg.Event.Type]
 	hops := doc.intercept[x.msg.Event.Type]
 	called := len(hops)
 	for i, h := range hops {

@@ -92,14 +92,18 @@ func configuration(d *document, budget time.Duration) ([]byte, error) {
 
 // show sets what of an event the hops have to be shown.
 func (s *advertised) show(hops []*hop) {
-	s.Content = union(hops)
+	all := union(hops)
+	s.Content = map[string]string{"default": all.Default.String()}
+	for category, selection := range all.Categories {
+		s.Content[category] = selection.String()
+	}
 	for _, h := range hops {
 		s.IncludeNative = s.IncludeNative || h.view.Native
 	}
 }
 
 // union returns the content selection that shows every hop what it selects.
-func union(hops []*hop) map[string]string {
+func union(hops []*hop) ahp.ContentSelection {
 	all := ahp.ContentSelection{Default: ahp.SelectOmit, Categories: map[string]ahp.Selection{}}
 	for _, h := range hops {
 		all.Default = min(all.Default, h.view.Content.Default) // the lower shows more
@@ -107,14 +111,13 @@ func union(hops []*hop) map[string]string {
 			all.Categories[category] = ahp.SelectOmit
 		}
 	}
-	selection := map[string]string{"default": all.Default.String()}
 	for category, most := range all.Categories {
 		for _, h := range hops {
 			most = min(most, h.view.Content.Of(category))
 		}
-		if most != all.Default {
-			selection[category] = most.String()
+		if all.Categories[category] = most; most == all.Default {
+			delete(all.Categories, category)
 		}
 	}
-	return selection
+	return all
 }

@@ -48,6 +48,9 @@ type document struct {
 	table     *routing.Table
 	intercept [ahp.EventTypeCount][]*hop
 	observe   [ahp.EventTypeCount][]*hop
+	// shown is what of an intercepted event's content hooks/configuration asks
+	// harnesses to show.
+	shown [ahp.EventTypeCount]ahp.ContentSelection
 	// configuration is the JSON that answers hooks/configuration, or nil.
 	configuration []byte
 }
