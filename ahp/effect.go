@@ -1,5 +1,7 @@
 package ahp
 
+import "iter"
+
 // EffectType is one effect family of the protocol. The zero value is none of them.
 type EffectType uint8
 
@@ -56,3 +58,14 @@ func (s EffectSet) Has(e EffectType) bool { return s&(1<<e) != 0 }
 
 // With returns the set with e in it.
 func (s EffectSet) With(e EffectType) EffectSet { return s | 1<<e }
+
+// All yields the families in the set, in their order above.
+func (s EffectSet) All() iter.Seq[EffectType] {
+	return func(yield func(EffectType) bool) {
+		for e := EffectDeny; e < effectTypeCount; e++ {
+			if s.Has(e) && !yield(e) {
+				return
+			}
+		}
+	}
+}

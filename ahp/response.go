@@ -93,21 +93,21 @@ func (d *decoder) rpcError(call *Call) Failure {
 	if d.kind(fieldID) != KindNull && !sameID(d.raw(fieldID), call.ID) {
 		return Failure{FailIDMismatch, "the error's id is not the request's"}
 	}
-	switch string(d.raw(fieldErrorCode)) {
-	case "-32601":
-		return Failure{FailRPCError, "JSON-RPC error -32601"}
+	switch code := d.raw(fieldErrorCode); string(code) {
 	case "-32001":
 		return Failure{FailVersionUnsupported, "JSON-RPC error -32001"}
 	case "-32002":
 		return Failure{FailEventUnsupported, "JSON-RPC error -32002"}
-	case "-32003":
-		return Failure{FailRPCError, "JSON-RPC error -32003"}
-	case "-32004":
-		return Failure{FailRPCError, "JSON-RPC error -32004"}
 	default:
-		return Failure{FailRPCError, "JSON-RPC error"}
+		if len(code) > maxErrorCode {
+			return Failure{FailRPCError, "JSON-RPC error"}
+		}
+		return Failure{FailRPCError, "JSON-RPC error " + string(code)}
 	}
 }
+
+// maxErrorCode is how many digits of a backend's error code are told of.
+const maxErrorCode = len("-2147483648")
 
 // sameID reports whether two raw ids are the same: equal strings, however they
 // are escaped, or the same number's text.

@@ -59,10 +59,8 @@ var capabilityShapes = func() (shapes [EventTypeCount]*shape) {
 // effectNamesOf lists a set in the order of the effects.
 func effectNamesOf(s EffectSet) []string {
 	var names []string
-	for e := EffectDeny; e < effectTypeCount; e++ {
-		if s.Has(e) {
-			names = append(names, e.String())
-		}
+	for e := range s.All() {
+		names = append(names, e.String())
 	}
 	return names
 }

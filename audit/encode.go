@@ -197,6 +197,7 @@ func (e *encoder) step(s *Step) {
 	e.name(`{"outcome":"`, s.Outcome.String())
 	e.text(keyBackend, s.Backend)
 	e.text(keySubscription, s.Subscription)
+	e.effects(s.Effects)
 	if s.Class != ahp.NoFailure {
 		e.name(`,"failure":"`, s.Class.String())
 	}
@@ -204,4 +205,16 @@ func (e *encoder) step(s *Step) {
 	e.number(`,"duration_us":`, s.Duration.Microseconds())
 	e.truncated()
 	e.buf = append(e.buf, '}')
+}
+
+func (e *encoder) effects(set ahp.EffectSet) {
+	separator := `,"effects":["`
+	for effect := range set.All() {
+		e.buf = append(e.buf, separator...)
+		e.buf = append(e.buf, effect.String()...)
+		separator = `","`
+	}
+	if set != 0 {
+		e.buf = append(e.buf, `"]`...)
+	}
 }

@@ -30,7 +30,8 @@ func TestAppendJSON(t *testing.T) {
 				Subscription: "s", Dedupe: DedupeConflict, Inexact: true, Generation: 7,
 				Duration: 1500 * time.Microsecond, TraceID: "4bf9", Input: []byte(`{"a":1}`),
 				Steps: []Step{
-					{Backend: "com.example.a", Outcome: OutcomePass, Duration: 2 * time.Millisecond},
+					{Backend: "com.example.a", Outcome: OutcomeChanged, Duration: 2 * time.Millisecond,
+						Effects: ahp.EffectSet(0).With(ahp.EffectModify).With(ahp.EffectAsk)},
 					{
 						Backend: "com.example.b", Subscription: "s", Outcome: OutcomeFailedClosed,
 						Class: ahp.FailDeadline, Detail: "750ms", Duration: 750 * time.Millisecond,
@@ -43,7 +44,7 @@ func TestAppendJSON(t *testing.T) {
 				`"verdict":"deny","synthetic":true,"code":"com.example.c","reason":"No.","error_code":-32003,` +
 				`"denied_by":"com.example.b","subscription":"s","dedupe":"conflict","inexact":true,"generation":7,` +
 				`"duration_us":1500,"trace_id":"4bf9","input":{"a":1},"steps":[` +
-				`{"outcome":"pass","backend":"com.example.a","duration_us":2000},` +
+				`{"outcome":"changed","backend":"com.example.a","effects":["ask","modify"],"duration_us":2000},` +
 				`{"outcome":"failed_closed","backend":"com.example.b","subscription":"s","failure":"deadline",` +
 				`"detail":"750ms","duration_us":750000},` +
 				`{"outcome":"not_called","backend":"com.example.c"}]}`,

@@ -70,6 +70,8 @@ type Step struct {
 	// Backend and Subscription are the configured ids.
 	Backend, Subscription string
 	Outcome               Outcome
+	// Effects are the families of the effects that were accepted.
+	Effects ahp.EffectSet
 	// Class and Detail are those of the operational failure, if there was one.
 	Class  ahp.FailureClass
 	Detail string

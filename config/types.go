@@ -91,7 +91,7 @@ type Audit struct {
 // want, by hooks/configuration.
 type Discovery struct {
 	Timeout   time.Duration // for all backends together
-	OnFailure string        // "refuse" (default) the configuration, or "skip" the backend
+	OnFailure string        // "refuse" (default) the configuration, or "skip" a backend that has never answered
 }
 
 // Tenant is one party whose events are decided by its own backends only.

@@ -69,8 +69,8 @@ func (g *Gateway) backends(w http.ResponseWriter, _ *http.Request) {
 		Breaker  string `json:"breaker"`
 		InFlight int    `json:"in_flight"`
 		Queued   int    `json:"queued"`
-		// Discovery is "done", or the failure for which the backend is skipped;
-		// left out where the registration lists the subscriptions.
+		// Discovery is "done", or the failure for which the backend is skipped
+		// or keeps its earlier subscriptions; left out where the registration lists the subscriptions.
 		Discovery string `json:"discovery,omitempty"`
 	}
 	snap := g.current.Load()
@@ -81,10 +81,7 @@ func (g *Gateway) backends(w http.ResponseWriter, _ *http.Request) {
 	for _, p := range snap.parties {
 		discovered := make(map[*peer]string)
 		for _, d := range p.discovered {
-			discovered[d.peer] = "done"
-			if !d.failure.OK() {
-				discovered[d.peer] = d.failure.String()
-			}
+			discovered[d.peer] = d.String()
 		}
 		for _, b := range p.peers {
 			answer.Backends = append(answer.Backends, row{b.tenant, b.id, b.breaker.State().String(), b.breaker.InFlight(), b.courier.waiting(), discovered[b]})

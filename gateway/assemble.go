@@ -62,7 +62,7 @@ func (g *Gateway) assemble(ctx context.Context, f *config.File, previous *snapsh
 	if s.tenants, err = tenant.NewDirectory(entries, s.parties); err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)
 	}
-	if err := g.assembleDocuments(ctx, s, peers); err != nil {
+	if err := g.assembleDocuments(ctx, s, previous, peers); err != nil {
 		closePeers(s, previous)
 		return nil, err
 	}
@@ -132,8 +132,8 @@ const (
 
 // assembleDocuments gives the parties of s their documents, once it is known
 // what the backends that list no subscriptions want.
-func (g *Gateway) assembleDocuments(ctx context.Context, s *snapshot, peers map[*config.Hook]*peer) error {
-	discovered, err := g.discover(ctx, s, peers)
+func (g *Gateway) assembleDocuments(ctx context.Context, s, previous *snapshot, peers map[*config.Hook]*peer) error {
+	discovered, err := g.discover(ctx, s, previous, peers)
 	if err != nil {
 		return err
 	}

@@ -138,6 +138,7 @@ func (x *exchange) turn(h *hop) (stop bool) {
 		default:
 			x.step(h, audit.OutcomePass, failure, took)
 		}
+		x.steps[len(x.steps)-1].Effects = families(x.effects)
 		return stop
 	case h.sub.FailClosed:
 		x.verdict, x.by = verdictFailClosed, h
@@ -228,6 +229,14 @@ func (x *exchange) whole() bool { return same(x.shown, x.state.Event) }
 
 // same reports whether two slices are the same bytes of memory.
 func same(a, b []byte) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
+
+// families returns the families of the effects.
+func families(effects []decision.Effect) (set ahp.EffectSet) {
+	for i := range effects {
+		set = set.With(effects[i].Type)
+	}
+	return set
+}
 
 // step records one turn.
 func (x *exchange) step(h *hop, o audit.Outcome, f ahp.Failure, took time.Duration) {
@@ -322,7 +331,7 @@ func (x *exchange) shadow(h *hop) {
 		h.peer.stats.outcomes[outcome].Add(1)
 		if g.audit != nil {
 			record.Shadow, record.Duration = true, time.Since(began)
-			record.Steps = []audit.Step{{Backend: h.sub.BackendID, Subscription: h.sub.ID, Outcome: outcome,
+			record.Steps = []audit.Step{{Backend: h.sub.BackendID, Subscription: h.sub.ID, Outcome: outcome, Effects: families(effects),
 				Class: failure.Class, Detail: failure.Detail, Duration: record.Duration}}
 			g.audit.Put(&record)
 		}

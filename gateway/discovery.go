@@ -28,13 +28,29 @@ const (
 // asked for them.
 type discovery struct {
 	peer    *peer
-	failure ahp.Failure // the backend was skipped, unless there is none
+	data    []byte      // the configuration that holds; nil if the backend was skipped
+	failure ahp.Failure // of the last time it was asked
+}
+
+// skipped reports whether the backend's policy does not hold.
+func (d discovery) skipped() bool { return d.data == nil }
+
+// String says for an operator how it went.
+func (d discovery) String() string {
+	switch {
+	case d.failure.OK():
+		return "done"
+	case d.skipped():
+		return d.failure.String()
+	default:
+		return d.failure.String() + " (its earlier subscriptions hold)"
+	}
 }
 
 // skipped returns how many backends were left out.
 func (p *party) skipped() (n int64) {
 	for _, d := range p.discovered {
-		if !d.failure.OK() {
+		if d.skipped() {
 			n++
 		}
 	}
@@ -47,7 +63,9 @@ type inquiry struct {
 	party  *party
 	hook   *config.Hook
 	peer   *peer
+	before []byte // what the peer answered an earlier time, or nil
 
+	data          []byte
 	subscriptions []config.Subscription
 	warnings      []config.Mistake
 	failure       ahp.Failure
@@ -56,10 +74,19 @@ type inquiry struct {
 // discover asks the backends of s whose registration lists no subscriptions for
 // those that they want, all of them within f's discovery timeout, and returns
 // the part of them that the gateway serves. A backend that cannot be asked
-// makes it fail or is skipped, as f says. When ctx ends meanwhile it returns at
+// makes it fail or is skipped, as f says; one that is unchanged from previous is
+// not skipped then, but keeps what it asked for before. When ctx ends meanwhile it returns at
 // once; what is still under way then ends with the timeout, and is not looked at.
-func (g *Gateway) discover(ctx context.Context, s *snapshot, peers map[*config.Hook]*peer) (map[*config.Hook][]config.Subscription, error) {
+func (g *Gateway) discover(ctx context.Context, s, previous *snapshot, peers map[*config.Hook]*peer) (map[*config.Hook][]config.Subscription, error) {
 	f := s.file
+	before := make(map[*peer][]byte)
+	if previous != nil {
+		for _, p := range previous.parties {
+			for _, d := range p.discovered {
+				before[d.peer] = d.data
+			}
+		}
+	}
 	deadline := time.Now().Add(f.Discovery.Timeout)
 	var all []*inquiry
 	var asking sync.WaitGroup
@@ -69,7 +96,8 @@ func (g *Gateway) discover(ctx context.Context, s *snapshot, peers map[*config.H
 		for _, r := range t.Registrations {
 			for j := range r.Hooks {
 				if h := &r.Hooks[j]; h.Discover {
-					all = append(all, &inquiry{tenant: t, party: s.parties[i], hook: h, peer: peers[h]})
+					b := peers[h]
+					all = append(all, &inquiry{tenant: t, party: s.parties[i], hook: h, peer: b, before: before[b]})
 				}
 			}
 		}
@@ -111,19 +139,31 @@ func (g *Gateway) inquire(q *inquiry, budget time.Duration, deadline time.Time) 
 		}
 	}()
 	data, failure := q.peer.client.Configuration(deadline)
-	if !failure.OK() {
-		q.failure = failure
-		return
+	if failure.OK() {
+		failure = q.read(data, budget)
 	}
+	if q.failure = failure; !failure.OK() && q.before != nil {
+		// What the file says of it may have changed. What held under the old
+		// one is kept only if it does under the new.
+		warnings := q.warnings
+		q.read(q.before, budget)
+		q.warnings = warnings
+	}
+}
+
+// read takes what a backend has advertised.
+func (q *inquiry) read(data []byte, budget time.Duration) ahp.Failure {
 	subs, warnings, err := config.ParseConfiguration(q.hook.ID, data, budget, q.tenant.Backends[q.hook.ID].Shadow)
 	q.warnings = warnings
 	if err != nil {
-		q.failure = ahp.Failure{Class: ahp.FailConfiguration, Detail: firstOf(config.AsMistakes(err))}
-		return
+		return ahp.Failure{Class: ahp.FailConfiguration, Detail: firstOf(config.AsMistakes(err))}
 	}
-	if q.subscriptions = applicable(subs); len(q.subscriptions) == 0 {
-		q.failure = ahp.Failure{Class: ahp.FailConfiguration, Detail: "no advertised subscription applies to this gateway"}
+	subs = applicable(subs)
+	if len(subs) == 0 {
+		return ahp.Failure{Class: ahp.FailConfiguration, Detail: "no advertised subscription applies to this gateway"}
 	}
+	q.data, q.subscriptions = data, subs
+	return ahp.Failure{}
 }
 
 // firstOf returns the first of mistakes, without the backend's name, and how
@@ -178,12 +218,14 @@ func (g *Gateway) found(all []*inquiry, skip bool) (map[*config.Hook][]config.Su
 			}
 			log.Warn("configuration warning", "warning", w.String())
 		}
-		q.party.discovered = append(q.party.discovered, discovery{q.peer, q.failure})
+		q.party.discovered = append(q.party.discovered, discovery{q.peer, q.data, q.failure})
+		subscriptions[q.hook] = q.subscriptions
 		switch {
 		case q.failure.OK():
-			subscriptions[q.hook] = q.subscriptions
 			log.Info("subscriptions discovered", "intercept", eventsOf(q.subscriptions, config.Intercept), "observe", eventsOf(q.subscriptions, config.Observe))
 			continue
+		case skip && q.data != nil:
+			log.Warn("the backend's earlier subscriptions hold: they could not be discovered again", "failure", q.failure.String())
 		case skip:
 			log.Warn("backend skipped, its policy does not hold: its subscriptions could not be discovered", "failure", q.failure.String())
 		default:
@@ -199,7 +241,8 @@ func (g *Gateway) found(all []*inquiry, skip bool) (map[*config.Hook][]config.Su
 	if more := failed - maxFailuresShown; more > 0 {
 		text += fmt.Sprintf("; and %d more", more)
 	}
-	return nil, errors.New("gateway: discovery of subscriptions failed" + text)
+	return nil, errors.New("gateway: discovery of subscriptions failed" + text +
+		"; start the backend first, list its subscriptions in the registration, or set discovery.onFailure to skip")
 }
 
 // eventsOf returns the events of the subscriptions of a mode, each once.
@@ -215,4 +258,72 @@ func eventsOf(subs []config.Subscription, mode config.Mode) []string {
 		}
 	}
 	return events
+}
+
+// rediscoverEvery is how often a backend that could not be asked is asked again.
+const rediscoverEvery = 30 * time.Second
+
+// rediscover asks, until ctx ends, the backends again that could not be asked,
+// and assembles the configuration anew when one of them answers.
+func (g *Gateway) rediscover(ctx context.Context, every time.Duration) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		if err := g.askAgain(ctx); err != nil && ctx.Err() == nil {
+			g.log.Warn("the configuration could not be assembled with a backend that answers again", "error", err)
+		}
+	}
+}
+
+// askAgain is one attempt of rediscover. Asking everybody is worth it, and new
+// answers are worth forgetting the remembered ones, only once somebody answers.
+func (g *Gateway) askAgain(ctx context.Context) error {
+	old := g.current.Load()
+	var failing []*peer
+	for _, p := range old.parties {
+		for _, d := range p.discovered {
+			if !d.failure.OK() {
+				failing = append(failing, d.peer)
+			}
+		}
+	}
+	if !answers(ctx, failing, time.Now().Add(old.file.Discovery.Timeout)) {
+		return nil
+	}
+	g.reload.Lock()
+	defer g.reload.Unlock()
+	if g.current.Load() != old {
+		return nil // a reload has asked them
+	}
+	snap, err := g.assemble(ctx, old.file, old)
+	if err != nil {
+		return err
+	}
+	g.store(snap)
+	closePeers(old, snap)
+	return nil
+}
+
+// answers reports whether one of the backends tells its subscriptions by the
+// deadline.
+func answers(ctx context.Context, peers []*peer, deadline time.Time) bool {
+	var next atomic.Int64
+	var found atomic.Bool
+	var asking sync.WaitGroup
+	for range min(len(peers), 4*inquiriesPerTenant) {
+		asking.Go(func() {
+			for n := next.Add(1); int(n) <= len(peers) && ctx.Err() == nil && !found.Load(); n = next.Add(1) {
+				if _, failure := peers[n-1].client.Configuration(deadline); failure.OK() {
+					found.Store(true)
+				}
+			}
+		})
+	}
+	asking.Wait()
+	return found.Load()
 }

@@ -5,11 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/ahp-gateway/ahp-gateway/ahp"
 	"github.com/ahp-gateway/ahp-gateway/internal/fakebackend"
@@ -192,7 +195,7 @@ func TestDiscoveryNamesAllFailures(t *testing.T) {
 		hooks = append(hooks, bare(fmt.Sprintf("com.example.b%d", i), b.URL))
 	}
 	got := refusedStart(t, open(registration("draft", hooks...)))
-	if strings.Count(got, "; tenant default: backend com.example.b") != maxFailuresShown || !strings.HasSuffix(got, "; and 3 more") {
+	if strings.Count(got, "; tenant default: backend com.example.b") != maxFailuresShown || !strings.Contains(got, "; and 3 more; ") {
 		t.Errorf("New = %s; want %d backends named and 3 more", got, maxFailuresShown)
 	}
 }
@@ -272,8 +275,8 @@ func TestReloadDiscoversAgain(t *testing.T) {
 		t.Errorf("after a refused reload: generation %d, metrics %+v; want 2, last reload failed, nothing skipped", got, m.collect())
 	}
 	skip := text + "discovery: {onFailure: skip}\n"
-	if _, err := r.Reload(t.Context(), parse(t, skip)); err != nil || m.value(discoverySkipped, "ahp.tenant=default") != 1 {
-		t.Errorf("Reload with the backend skipped = %v, %s %d; want none, 1", err, discoverySkipped, m.value(discoverySkipped, "ahp.tenant=default"))
+	if _, err := r.Reload(t.Context(), parse(t, skip)); err != nil || m.value(discoverySkipped, "ahp.tenant=default") != 0 {
+		t.Errorf("Reload with a backend that may be skipped = %v, %s %d; want none, 0: its earlier terms hold", err, discoverySkipped, m.value(discoverySkipped, "ahp.tenant=default"))
 	}
 	if _, err := r.Reload(t.Context(), parse(t, text)); err != nil {
 		t.Fatal(err)
@@ -281,6 +284,81 @@ func TestReloadDiscoversAgain(t *testing.T) {
 	expect("with the first terms again", "e3", "deny: no")
 	if accepted, _ := b.Connections(); r.peer("com.example.b") != p || accepted != 1 {
 		t.Errorf("the backend was replaced: %t, connections: %d; want it kept and asked on its one connection", r.peer("com.example.b") != p, accepted)
+	}
+}
+
+// Invariant 2: where a backend that cannot be asked may be skipped, a reload does
+// not turn off what it asked for before, unless the backend is another one.
+func TestReloadKeepsWhatWasDiscovered(t *testing.T) {
+	first := fakebackend.Start(t, fakebackend.Behave("deny:no"), fakebackend.Advertise("configuration", "rpc-error-32601"))
+	other := fakebackend.Start(t, fakebackend.Behave("deny:no"), fakebackend.Advertise("rpc-error-32601"))
+	text := func(b *fakebackend.Server, more string) string {
+		return open(registration("draft", bare("com.example.b", b.URL))) + "discovery: {onFailure: skip}\n" + more
+	}
+	m, o := measured(t)
+	r := start(t, text(first, ""), o)
+	for i, c := range []struct {
+		text, want, admin string
+		skipped           int64
+	}{
+		{text(first, ""), "deny: no", "(its earlier subscriptions hold)", 0},
+		{text(first, ""), "deny: no", "(its earlier subscriptions hold)", 0},
+		{text(first, `backends: {com.example.b: {shadow: "*"}}`), "pass", "(its earlier subscriptions hold)", 0},
+		{text(first, ""), "deny: no", "(its earlier subscriptions hold)", 0},
+		{text(other, ""), "pass", "JSON-RPC error -32601\"", 1},
+	} {
+		if _, err := r.Reload(t.Context(), parse(t, c.text)); err != nil {
+			t.Fatal(err)
+		}
+		a := r.post("/hooks", eventDraft(fmt.Sprintf("e%d", i)))
+		if _, body := r.get("/admin/backends"); a.decision() != c.want || !strings.Contains(body, c.admin) || m.value(discoverySkipped, "ahp.tenant=default") != c.skipped {
+			t.Errorf("after reload %d: %s, /admin/backends %s, %d skipped; want %s, %s, %d", i, a.decision(), body, m.value(discoverySkipped, "ahp.tenant=default"), c.want, c.admin, c.skipped)
+		}
+	}
+}
+
+// A backend that could not be asked is asked again until it answers, and then
+// its policy holds.
+func TestSkippedBackendsAreAskedAgain(t *testing.T) {
+	var up atomic.Bool
+	asked := make(chan struct{}, 100)
+	b := fakebackend.Start(t, fakebackend.WithScript(func(_ int, q *fakebackend.Request) string {
+		switch {
+		case q.RPCMethod != "hooks/configuration":
+			return "deny:no"
+		case up.Load():
+			return "configuration"
+		default:
+			asked <- struct{}{}
+			return "status-500-pass"
+		}
+	}))
+	g, err := New(t.Context(), parse(t, open(registration("draft", bare("com.example.b", b.URL)))+"discovery: {onFailure: skip}\n"), Options{Stdout: io.Discard})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-asked
+	g.rediscoverEvery = time.Millisecond
+	if err := g.Start(); err != nil {
+		t.Fatal(err)
+	}
+	r := &rig{Gateway: g, t: t, client: &http.Client{}}
+	t.Cleanup(r.stop)
+	<-asked
+	if a := r.post("/hooks", eventDraft("e1")); a.decision() != "pass" || g.current.Load().generation != 1 {
+		t.Errorf("while the backend is skipped = %s in generation %d; want a pass in 1", a.body, g.current.Load().generation)
+	}
+	up.Store(true)
+	for i := 0; ; i++ {
+		if a := r.post("/hooks", eventDraft(fmt.Sprintf("f%d", i))); a.decision() == "deny: no" {
+			break
+		}
+		if i == 10000 {
+			t.Fatal("a backend that answers again was not asked again")
+		}
+	}
+	if got := g.current.Load().generation; got != 2 {
+		t.Errorf("generation %d after the backend has answered; want 2", got)
 	}
 }
 

@@ -75,6 +75,10 @@ type Gateway struct {
 
 	certificate atomic.Pointer[tls.Certificate]
 
+	rediscoverEvery  time.Duration
+	stopRediscovery  context.CancelFunc // nil until Start has succeeded
+	rediscoveryEnded chan struct{}
+
 	ready    atomic.Bool
 	draining atomic.Bool
 	served   chan struct{} // closed when the public server has returned
@@ -96,6 +100,8 @@ func New(ctx context.Context, f *config.File, o Options) (*Gateway, error) {
 		served:    make(chan struct{}),
 		failed:    make(chan error, 1),
 		started:   f,
+
+		rediscoverEvery: rediscoverEvery, rediscoveryEnded: make(chan struct{}),
 	}
 	g.room.max = int64(f.Limits.ObserveBytes)
 	g.bodies.max, g.bodies.each = int64(f.Limits.BodyBytes), int64(f.Limits.Body)
@@ -235,6 +241,12 @@ func (g *Gateway) Start() error {
 	}
 	g.listener = newEntrance(public, secure, &g.bodies, &g.stats.crowded, f.Limits.ConnectionsPerIP, g.log)
 	g.ready.Store(true)
+	ctx, stop := context.WithCancel(context.Background())
+	g.stopRediscovery = stop
+	go func() {
+		defer close(g.rediscoveryEnded)
+		g.rediscover(ctx, g.rediscoverEvery)
+	}()
 	go func() {
 		defer close(g.served)
 		if err := g.public.Serve(g.listener); g.ready.Swap(false) {
@@ -359,6 +371,9 @@ const auditFlush = 2 * time.Second
 func (g *Gateway) Shutdown(ctx context.Context) error {
 	g.ready.Store(false)
 	var failed error
+	if g.stopRediscovery != nil {
+		g.stopRediscovery()
+	}
 	if g.listener != nil {
 		// Only then are callers told to close: whoever came back while it was
 		// still open would be reset in its backlog.
@@ -383,6 +398,12 @@ func (g *Gateway) Shutdown(ctx context.Context) error {
 		defer cancel()
 		if err := g.audit.Close(flush); err != nil {
 			failed = errors.Join(failed, fmt.Errorf("gateway: %w", err))
+		}
+	}
+	if g.stopRediscovery != nil {
+		select {
+		case <-g.rediscoveryEnded: // so that nobody stores another snapshot
+		case <-ctx.Done():
 		}
 	}
 	closePeers(g.current.Load(), nil)
