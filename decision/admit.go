@@ -3,8 +3,9 @@ package decision
 import "github.com/ahp-gateway/ahp-gateway/ahp"
 
 // maxEffects is how many effects of one response are looked at. No honest answer
-// comes near it, and each costs memory for as long as the event is decided.
-const maxEffects = 256
+// comes near it, not even one that another gateway has composed, and each costs
+// memory for as long as the event is decided.
+const maxEffects = 4096
 
 // Admit reads the effects of resp, a well-formed response to a request with
 // these terms, and appends them to dst. It accepts all of them or none: one

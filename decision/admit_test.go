@@ -1,6 +1,7 @@
 package decision
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
@@ -83,7 +84,7 @@ func TestAdmitControls(t *testing.T) {
 		response := ahp.Response{Effects: []byte(`[` + c.effect + `]`)}
 		got, f := Admit(terms, []byte(shown[c.event]), &response, nil)
 		if f.Class != c.want {
-			t.Errorf("Admit(%s, %.200s) = %v; want %v", c.event, c.effect, f, c.want)
+			t.Errorf("Admit(%.400s, %.200s) = %v; want %v", c.event, c.effect, f, c.want)
 		}
 		if f.OK() != (len(got) == 1) {
 			t.Errorf("Admit(%s, %.200s) admitted %d; want all or none", c.event, c.effect, len(got))
@@ -238,6 +239,13 @@ func TestElicitation(t *testing.T) {
 		return `{"id":"p","kind":"text","mediaType":"text/plain","selection":"body","text":` + quoted(text) + `}`
 	}
 	const form = `{"message":"?","requestedSchema":{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}}`
+	// As many answers as there are choices take no longer than reading both.
+	list := make([]string, 20000)
+	for i := range list {
+		list[i] = `"` + strconv.Itoa(i) + `"`
+	}
+	many := strings.Join(list, ",")
+	choosing := `{"message":"?","requestedSchema":{"type":"object","properties":{"many":{"type":"array","items":{"type":"string","enum":[` + many + `]}}}}}`
 	request := func(mode, text string) string {
 		return `{"id":"q","source":"urn:x","elicitation":{"server":"s","mode":"` + mode + `","request":` + textPart(text) + `}}`
 	}
@@ -276,7 +284,15 @@ func TestElicitation(t *testing.T) {
 		{result("accept", `{"action":"decline"}`), request("form", form), edit("replace", `{"n":1}`), ahp.FailEffectUnadvertised, ""},
 		{result("decline", `{"action":"decline"}`), request("form", form), edit("replace", `{"n":1}`), ahp.FailEffectMalformed, ""},
 		{result("accept", `{"action":"accept","content":{"n":1}}`), strings.Replace(request("form", form), `"q"`, `"other"`, 1), edit("replace", `{"n":1}`), ahp.FailEffectUnadvertised, ""},
-		{result("accept", `{"action":"accept","content":{"n":1}}`), request("form", form), `[` + strings.Repeat(edit("merge", `{"n":1}`)[1:len(edit("merge", `{"n":1}`))-1]+`,`, maxEdits) + edit("merge", `{"n":1}`)[1:], ahp.FailEffectMalformed, ""},
+		{result("accept", `{"action":"accept","content":{"n":1}}`), request("form", form), `[` + strings.Repeat(edit("merge", `{"n":1}`)[1:len(edit("merge", `{"n":1}`))-1]+`,`, 99) + edit("merge", `{"n":1}`)[1:], 0, ""},
+		{result("accept", `{"action":"accept","content":{"n":1,"x":"`+strings.Repeat("x", maxEdited/99)+`"}}`), request("form", form), `[` + strings.Repeat(edit("merge", `{"n":1}`)[1:len(edit("merge", `{"n":1}`))-1]+`,`, 99) + edit("merge", `{"n":1}`)[1:], ahp.FailEffectMalformed, ""},
+		{request("form", strings.Replace(form, `{`, `{"_meta":1,`, 1)), "", `[` + deny + `]`, ahp.FailEffectUnadvertised, ""},
+		{request("form", strings.Replace(form, `{`, `{"_meta":{"progressToken":null},`, 1)), "", `[` + deny + `]`, ahp.FailEffectUnadvertised, ""},
+		{request("form", strings.Replace(form, `{`, `{"_meta":{"progressToken":1},"task":{"ttl":1}, `, 1)), "", `[` + deny + `]`, 0, ""},
+		{request("form", strings.Replace(form, `{`, `{"task":{"ttl":"1"},`, 1)), "", `[` + deny + `]`, ahp.FailEffectUnadvertised, ""},
+		{request("form", strings.Replace(form, `{`, `{"task":[],`, 1)), "", `[` + deny + `]`, ahp.FailEffectUnadvertised, ""},
+		{request("form", choosing), "", give(`{"action":"accept","content":{"many":[` + many + `]}}`), 0, ""},
+		{request("form", choosing), "", give(`{"action":"accept","content":{"many":[` + many + `,"none"]}}`), ahp.FailEffectMalformed, ""},
 	} {
 		kind := ahp.UserElicitationRequest
 		if strings.Contains(c.event, `"action"`) {
@@ -289,7 +305,7 @@ func TestElicitation(t *testing.T) {
 		var s State
 		s.Start(terms, []byte(c.event), nil)
 		if f := fold(&s, terms, c.effects); f.Class != c.want {
-			t.Errorf("Admit(%s, %.200s) = %v; want %v", c.event, c.effects, f, c.want)
+			t.Errorf("Admit(%.400s, %.200s) = %v; want %v", c.event, c.effects, f, c.want)
 		}
 		if got := ahp.Text(ahp.Member(ahp.Member(ahp.Member(s.Event, "elicitation"), "result"), "text")); c.text != "" && string(got) != c.text {
 			t.Errorf("Fold(%s, %s) makes %s; want %s", c.event, c.effects, got, c.text)

@@ -27,7 +27,7 @@ var (
 //
 // A state that no effects can say is answered with the nearest that permits
 // less: an ask or a deny in place of an allow that was taken back, a deny in
-// place of a candidate that was.
+// place of a candidate that was, or of which only the harness knows whether it was.
 func (s *State) Answer(dst [][]byte) Answer {
 	a := Answer{Effects: dst}
 	if s.terms == nil || s.terms.Version != ahp.Draft {
@@ -163,7 +163,7 @@ func (s *State) sayCandidate(a *Answer, changed bool) loss {
 		a.Inexact = true
 	case s.candidate > 0:
 		a.Effects = append(a.Effects, s.Effects[s.candidate-1].Raw)
-	case s.candidate == candidateNone && s.inherited.candidate != nil && !changed:
+	case s.candidate == candidateNone && (s.doubtful && !s.Denied || s.inherited.candidate != nil && !changed):
 		a.Inexact = true
 		return candidate
 	}

@@ -81,7 +81,7 @@ func asked(event []byte) (q question, ok bool) {
 	if told != nil {
 		mode = ahp.Text(told)
 	}
-	if !bytes.Equal(mode, ahp.Text(ahp.Member(elicitation, "mode"))) {
+	if !bytes.Equal(mode, ahp.Text(ahp.Member(elicitation, "mode"))) || !annotates(request) {
 		return q, false
 	}
 	switch string(mode) {
@@ -94,6 +94,28 @@ func asked(event []byte) (q question, ok bool) {
 	default:
 		return q, false
 	}
+}
+
+// annotates reports whether what a question says beside what it asks is of the
+// kind that every reader expects.
+func annotates(request []byte) bool {
+	if meta := ahp.Member(request, "_meta"); meta != nil {
+		if ahp.KindOf(meta) != ahp.KindObject {
+			return false
+		}
+		switch token := ahp.Member(meta, "progressToken"); ahp.KindOf(token) {
+		case ahp.KindString, ahp.KindNumber:
+		default:
+			if token != nil {
+				return false
+			}
+		}
+	}
+	if task := ahp.Member(request, "task"); task != nil {
+		ttl := ahp.Member(task, "ttl")
+		return ahp.KindOf(task) == ahp.KindObject && (ttl == nil || ahp.KindOf(ttl) == ahp.KindNumber)
+	}
+	return true
 }
 
 // IsQuestion reports whether event, a raw user.elicitation.request, shows what is
@@ -154,28 +176,28 @@ func admitAnswer(terms *Terms, shown []byte, effects []Effect) ahp.Failure {
 	return ahp.Failure{}
 }
 
-// maxEdits is how many edits of one answer a response may hold. Each of them
-// has to leave an answer to the question behind.
-const maxEdits = 32
+// maxEdited is how many bytes the edits in one response may make the gateway
+// look through: each has to leave an answer to the question behind.
+const maxEdited = 16 << 20
 
 // admitEdits checks edits of an answer against the question it answers.
 func admitEdits(terms *Terms, shown []byte, effects []Effect) ahp.Failure {
 	var q question
 	var result []byte
-	edits := 0
+	work := 0
 	for i := range effects {
 		e := &effects[i]
 		if e.Type != ahp.EffectModify {
 			continue
-		}
-		if edits++; edits > maxEdits {
-			return malformed("an answer is edited too often")
 		}
 		if result == nil {
 			var ok bool
 			if q, result, ok = terms.exchange(shown); !ok {
 				return unadvertised("the answer and its question are not known, or hooks do not edit answers of their mode")
 			}
+		}
+		if work += len(result) + len(q.form) + len(e.Value); work > maxEdited {
+			return malformed("an answer is edited too often for its size")
 		}
 		edited, ok := edit(result, e)
 		if !ok || !q.accepts(edited) {

@@ -160,11 +160,12 @@ func equalMixed(integer, double string) bool {
 	return n.Cmp(m) == 0
 }
 
-// maxDigits is how long an integer may be: common readers refuse longer ones.
+// maxDigits is how long a number may be: common readers refuse longer integers,
+// and what compares longer fractions exactly takes the square of their length.
 const maxDigits = 4300
 
 // finite reports whether every number in raw is one that every reader has: a
-// double that does not overflow, or an integer of a length that is read.
+// double that does not overflow, or an integer, of a length that is read.
 func finite(raw []byte) bool {
 	for i := 0; i < len(raw); {
 		switch c := raw[i]; {
@@ -199,8 +200,11 @@ func readable(number []byte) bool {
 		return true
 	}
 	text := string(number)
+	if len(text) > maxDigits {
+		return false
+	}
 	if isInteger(text) {
-		return len(text) <= maxDigits
+		return true
 	}
 	_, err := strconv.ParseFloat(text, 64)
 	return err == nil

@@ -184,48 +184,47 @@ func fits(field, answer []byte) bool {
 	case "integer":
 		return kind == ahp.KindNumber && isWhole(answer) && between(field, "minimum", "maximum", answer)
 	case "array":
-		items := ahp.Member(field, "items")
+		offered := choices(ahp.Member(field, "items"), "anyOf")
 		n := 0
 		for e := range ahp.Elements(answer) {
-			if !oneOf(items, "anyOf", e) {
+			if ahp.KindOf(e) != ahp.KindString || offered[string(ahp.Text(e))] == 0 {
 				return false
 			}
 			n++
 		}
 		return kind == ahp.KindArray && between(field, "minItems", "maxItems", strconv.AppendInt(nil, int64(n), 10))
 	default:
-		if kind != ahp.KindString || !oneOf(field, "oneOf", answer) {
+		text := ahp.Text(answer)
+		if kind != ahp.KindString || !oneOf(field, text) {
 			return false
 		}
-		text := ahp.Text(answer)
 		length := strconv.AppendInt(nil, int64(utf8.RuneCount(text)), 10)
 		return between(field, "minLength", "maxLength", length) && hasFormat(ahp.Member(field, "format"), text)
 	}
 }
 
-// oneOf reports whether the text is among the choices that the schema gives as
-// enum or as titled ones, or that it gives none. A titled choice that stands
-// there twice cannot be made where exactly one has to be.
-func oneOf(schema []byte, titled string, answer []byte) bool {
-	if enum := ahp.Member(schema, "enum"); enum != nil {
-		for e := range ahp.Elements(enum) {
-			if same(e, answer) {
-				return true
-			}
-		}
-		return false
+// choices returns the texts that a schema offers, as enum or as titled ones, and
+// how often; nil where it does not limit them.
+func choices(schema []byte, titled string) map[string]int {
+	enum, list := ahp.Member(schema, "enum"), ahp.Member(schema, titled)
+	if enum == nil && list == nil {
+		return nil
 	}
-	choices := ahp.Member(schema, titled)
-	if choices == nil {
-		return true
+	offered := make(map[string]int)
+	for e := range ahp.Elements(enum) {
+		offered[string(ahp.Text(e))] = 1
 	}
-	n := 0
-	for choice := range ahp.Elements(choices) {
-		if same(ahp.Member(choice, "const"), answer) {
-			n++
-		}
+	for choice := range ahp.Elements(list) {
+		offered[string(ahp.Text(ahp.Member(choice, "const")))]++
 	}
-	return n == 1 || n > 1 && titled == "anyOf"
+	return offered
+}
+
+// oneOf reports whether the text is what a schema offers, if it limits it. A
+// titled choice that stands there twice cannot be made: exactly one has to be.
+func oneOf(schema, text []byte) bool {
+	offered := choices(schema, "oneOf")
+	return offered == nil || offered[string(text)] == 1
 }
 
 func hasFormat(format, text []byte) bool {

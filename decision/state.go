@@ -37,6 +37,7 @@ type State struct {
 	continued  int    // 0, or the count of Effects that a continue ends
 	replaced   bool   // a modification replaced the target
 	blind      bool   // something that is not shown was replaced
+	doubtful   bool   // and that may have voided a candidate, or not
 	unfolded   []byte // the deny that a failure stands for, or nil
 
 	lineage lineage
@@ -179,10 +180,14 @@ func (s *State) Fold(effects []Effect, shown []byte) (stop bool) {
 	if !stop {
 		s.keep(s.Effects[first:])
 	}
-	if modifies && s.modify(s.Effects[first:], shown) {
-		s.candidate = candidateNone
-		if s.permission == permissionAllow {
-			s.permission = permissionNone
+	if modifies {
+		changed, blind := s.modify(s.Effects[first:], shown)
+		s.doubtful = !changed && (s.doubtful || blind && s.candidate > 0)
+		if changed || blind {
+			s.candidate = candidateNone
+			if s.permission == permissionAllow {
+				s.permission = permissionNone
+			}
 		}
 	}
 	s.settle(first)
@@ -210,7 +215,7 @@ func (s *State) settle(first int) {
 				s.permission = permissionAllow
 			}
 		case ahp.EffectReturn:
-			s.candidate = i + 1
+			s.candidate, s.doubtful = i+1, false
 		case ahp.EffectFlow:
 			if e.Operation == Continue {
 				continues, s.continued = true, i+1
@@ -229,14 +234,14 @@ func (s *State) settle(first int) {
 }
 
 // modify applies the modifications among effects to the event, in order, and
-// reports whether they have changed it.
-func (s *State) modify(effects []Effect, shown []byte) (changed bool) {
+// reports whether they have changed it, or may have changed what it does not show.
+func (s *State) modify(effects []Effect, shown []byte) (changed, blind bool) {
 	start, end, ok := find(s.Event, s.terms.Event.Bounds().Path)
 	if !ok {
-		return false
+		return false, false
 	}
 	if s.terms.Event == ahp.UserElicitationResult {
-		return s.edit(effects, start, end)
+		return s.edit(effects, start, end), false
 	}
 	before := s.Event[start:end]
 	seen := before
@@ -249,11 +254,11 @@ func (s *State) modify(effects []Effect, shown []byte) (changed bool) {
 	var now target
 	now.compose(effects)
 	after := now.of(before)
-	blind := now.base != nil && anyPart(before, s.Shown.MayHide)
+	blind = now.base != nil && anyPart(before, s.Shown.MayHide)
 	s.replaced, s.blind = s.replaced || now.base != nil, s.blind || blind
-	changed = blind || !equal(before, after) || !bytes.Equal(seen, before) && !equal(seen, now.of(seen))
+	changed = !equal(before, after) || !bytes.Equal(seen, before) && !equal(seen, now.of(seen))
 	s.replace(start, end, after)
-	return changed
+	return changed, blind
 }
 
 // edit applies edits of an elicitation's result, which lies in the text part at

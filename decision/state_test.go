@@ -320,6 +320,53 @@ func TestHiddenContent(t *testing.T) {
 	}
 }
 
+// Whether a replacement of what is not shown has changed anything, only the
+// harness knows. A candidate that it may have voided is not dropped for that:
+// then the operation would be carried out.
+func TestDoubtfulCandidate(t *testing.T) {
+	const item = `{"id":"m","role":"user","parts":[{"id":"p","kind":"text","mediaType":"text/plain","selection":"metadata"}]}`
+	const event = `{"items":[` + item + `]}`
+	replace := func(items string) string {
+		return `[{"type":"modify","target":"request","operation":"replace","value":[` + items + `]}]`
+	}
+	const supply = `[{"type":"return","value":[]}]`
+	metadata := ahp.ContentSelection{Default: ahp.SelectMetadata}
+	for _, c := range []struct {
+		name    string
+		asked   ahp.ContentSelection
+		turns   []string
+		inexact bool
+	}{
+		{"all was asked for", ahp.ContentSelection{Default: ahp.SelectBody}, []string{supply, replace(item)}, false},
+		{"nothing was supplied", metadata, []string{replace(item)}, false},
+		{"in doubt", metadata, []string{supply, replace(item)}, true},
+		{"in doubt, and changed later", metadata, []string{supply, replace(item), replace("")}, false},
+		{"in doubt, and supplied later", metadata, []string{supply, replace(item), supply}, false},
+		{"in doubt, and in doubt again", metadata, []string{supply, replace(item), replace(item)}, true},
+		{"changed", metadata, []string{supply, replace("")}, false},
+	} {
+		for _, deny := range []bool{true, false} {
+			terms := everything(ahp.ModelRequestBefore)
+			if !deny {
+				terms.Effects &^= ahp.EffectSet(0).With(ahp.EffectDeny)
+			}
+			var s State
+			s.Start(terms, []byte(event), nil)
+			s.Shown = c.asked
+			for _, effects := range c.turns {
+				if f := fold(&s, terms, effects); !f.OK() {
+					t.Fatalf("%s: Admit(%s) = %v; want none", c.name, effects, f)
+				}
+			}
+			a := s.Answer(nil)
+			denied := len(a.Effects) > 0 && strings.Contains(string(a.Effects[len(a.Effects)-1]), `"deny"`)
+			if a.Inexact != c.inexact || denied != (c.inexact && deny) || (a.Code == ahp.CodeBackendInternal) != (c.inexact && !deny) {
+				t.Errorf("%s, deny %v: Answer = %s, inexact %v, code %d; want inexact %v", c.name, deny, a.Effects, a.Inexact, a.Code, c.inexact)
+			}
+		}
+	}
+}
+
 func TestSendable(t *testing.T) {
 	const event = `{"items":[{"id":"m","role":"user","parts":[{"id":"p","kind":"text","mediaType":"text/plain","selection":"metadata"}]}]}`
 	part := func(id string) string {

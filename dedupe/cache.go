@@ -70,6 +70,11 @@ func (c *Cache) allocate(n int) {
 	}
 }
 
+func (c *Cache) shard(k Key) *shard {
+	c.first.Do(func() { c.allocate(shardsFor(c.settings.Entries)) })
+	return &c.shards[index(k, len(c.shards))]
+}
+
 // Begin returns the remembered answer to the question (Hit), waits until
 // deadline for the evaluation in flight (Joined, TimedOut, Abandoned), or says
 // that the caller has to evaluate: as the leader of a new flight (Miss) or on
@@ -77,9 +82,7 @@ func (c *Cache) allocate(n int) {
 // modified. lead is non-nil for Miss only, and Finish must then be called on
 // it, or whoever joins waits until its deadline.
 func (c *Cache) Begin(k Key, fp Fingerprint, deadline time.Time) (answer []byte, outcome Outcome, lead *Flight) {
-	c.first.Do(func() { c.allocate(shardsFor(c.settings.Entries)) })
-	s := &c.shards[index(k, len(c.shards))]
-
+	s := c.shard(k)
 	s.mu.Lock()
 	if f := s.remembered(k); f != nil {
 		defer s.mu.Unlock()
@@ -115,6 +118,18 @@ func (c *Cache) Begin(k Key, fp Fingerprint, deadline time.Time) (answer []byte,
 		return nil, Abandoned, nil
 	}
 	return f.answer, Joined, nil
+}
+
+// Known returns the remembered answer to the question, or nil, whatever its
+// content. It must not be modified.
+func (c *Cache) Known(k Key) []byte {
+	s := c.shard(k)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f := s.remembered(k); f != nil {
+		return f.answer
+	}
+	return nil
 }
 
 // wait reports whether done was closed by the deadline.

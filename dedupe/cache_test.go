@@ -442,3 +442,26 @@ func BenchmarkIdle(b *testing.B) {
 		}
 	})
 }
+
+// Known sees what Begin would answer, for any content, and begins nothing.
+func TestKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := New(Settings{Entries: 10, Bytes: 1000, TTL: time.Minute})
+		k := KeyOf("a")
+		if got := c.Known(k); got != nil {
+			t.Errorf("Known before anything = %q; want nil", got)
+		}
+		_, how, lead := c.Begin(k, FingerprintOf(nil), time.Now())
+		if got := c.Known(k); got != nil || how != Miss {
+			t.Errorf("Known in flight = %q after %v; want nil after %v", got, how, Miss)
+		}
+		lead.Finish([]byte("answer"), true)
+		if got := c.Known(k); string(got) != "answer" {
+			t.Errorf("Known = %q; want the answer", got)
+		}
+		time.Sleep(time.Minute)
+		if got := c.Known(k); got != nil {
+			t.Errorf("Known after the TTL = %q; want nil", got)
+		}
+	})
+}

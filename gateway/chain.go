@@ -293,8 +293,8 @@ func (x *exchange) settle(doc *document) {
 
 // occurrence is the key under which it is remembered that an event has been
 // told of: what a hooks/observe says later is no news.
-func occurrence(e *ahp.Event) dedupe.Key {
-	return dedupe.KeyOf(text(e.Source), text(e.ID), e.Type.String())
+func occurrence(m *ahp.Message) dedupe.Key {
+	return dedupe.KeyOf(m.Version.String(), text(m.Event.Source), text(m.Event.ID), m.Event.Type.String())
 }
 
 // shadow sends h the request it would get if it counted, off the request path:

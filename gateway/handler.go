@@ -208,7 +208,7 @@ func (g *Gateway) intercept(ctx *fasthttp.RequestCtx, x *exchange, doc *document
 // harness, and observers hear of it when it is settled.
 func (x *exchange) evaluate(doc *document) {
 	if x.msg.Version == ahp.Draft {
-		x.party.observed.Add(occurrence(&x.msg.Event))
+		x.party.observed.Add(occurrence(&x.msg))
 		x.learn(doc)
 	}
 	x.decide(doc)
@@ -233,7 +233,7 @@ func (g *Gateway) notify(x *exchange, doc *document, h *fasthttp.RequestHeader) 
 		return
 	}
 	x.learn(doc)
-	if !x.party.observed.Add(occurrence(&x.msg.Event)) {
+	if !x.party.observed.Add(occurrence(&x.msg)) {
 		x.party.stats.repeated.Add(1)
 		return
 	}

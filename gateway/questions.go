@@ -38,7 +38,8 @@ func (q questions) add(m *ahp.Message) {
 	if !decision.IsQuestion(m.Event.Raw) {
 		return
 	}
-	if _, _, first := q.begin(m.Event.Source, m.Event.ID); first != nil {
+	_, _, first := q.asked.Begin(dedupe.KeyOf(m.Event.Source, m.Event.ID), dedupe.Fingerprint{}, time.Time{})
+	if first != nil {
 		first.Finish(m.Event.Raw, true)
 	}
 }
@@ -46,14 +47,5 @@ func (q questions) add(m *ahp.Message) {
 // of returns the raw question that a user.elicitation.result answers, or nil if
 // it is not known. It must not be modified.
 func (q questions) of(m *ahp.Message) []byte {
-	event, _, unknown := q.begin(m.Event.Source, ahp.Text(ahp.Member(m.Event.Raw, "parentEventId")))
-	if unknown != nil {
-		unknown.Finish(nil, false)
-	}
-	return event
-}
-
-// begin never waits: a question that is just being learnt is not known yet.
-func (q questions) begin(source, id []byte) (event []byte, how dedupe.Outcome, lead *dedupe.Flight) {
-	return q.asked.Begin(dedupe.KeyOf(source, id), dedupe.Fingerprint{}, time.Time{})
+	return q.asked.Known(dedupe.KeyOf(m.Event.Source, ahp.Text(ahp.Member(m.Event.Raw, "parentEventId"))))
 }
