@@ -71,6 +71,7 @@ type Queue struct {
 	// mu is held for reading during Put and for writing to close lines.
 	mu       sync.RWMutex
 	closed   bool
+	crowded  chan struct{} // told when the queue is half full
 	stopping chan struct{} // closed when Close begins: wakes waiting Puts
 	stop     sync.Once
 
@@ -103,6 +104,7 @@ func NewQueue(sink Sink, size int, overflow Overflow, log *slog.Logger) *Queue {
 		overflow: overflow,
 		log:      log,
 		lines:    make(chan *line, size),
+		crowded:  make(chan struct{}, 1),
 		stopping: make(chan struct{}),
 		done:     make(chan struct{}),
 	}
@@ -135,14 +137,26 @@ func (q *Queue) Put(r *Record) {
 	l.buf = AppendJSON(l.buf[:0], r)
 	select {
 	case q.lines <- l:
+		if len(q.lines) > cap(q.lines)/2 {
+			q.hurry()
+		}
 		return
 	default:
 	}
+	q.hurry()
 	if q.overflow == Block && q.wait(l) {
 		return
 	}
 	q.dropped.Add(1)
 	q.recycle(l)
+}
+
+// hurry lets the writer wait no longer.
+func (q *Queue) hurry() {
+	select {
+	case q.crowded <- struct{}{}:
+	default:
+	}
 }
 
 // wait queues l if there is space in time.
@@ -204,19 +218,28 @@ func (q *Queue) Close(ctx context.Context) error {
 func (q *Queue) run() {
 	defer close(q.done)
 	w := writer{queue: q}
+	wait := time.NewTimer(gatherFor)
 	for l := range q.lines {
-		if q.abandoned.Load() {
-			q.dropped.Add(1)
-		} else {
-			w.write(l.buf)
+		w.take(l)
+		// Until there is company nobody has to wake the writer, and a write
+		// and a flush are for many.
+		wait.Reset(gatherFor)
+		select {
+		case <-wait.C:
+		case <-q.crowded:
+		case <-q.stopping:
 		}
-		q.recycle(l)
-		if len(q.lines) == 0 || w.bytes >= flushBytes {
-			w.flush()
+		for range len(q.lines) {
+			w.take(<-q.lines)
 		}
+		w.flush()
 	}
 	q.closeErr = guard(q.sink.Close)
 }
+
+// gatherFor is how long a record waits for others to be written with, unless
+// they fill the queue.
+const gatherFor = 10 * time.Millisecond
 
 // writer is the state of the goroutine that owns the sink.
 type writer struct {
@@ -233,6 +256,19 @@ type writer struct {
 
 // quiet is how long a kind of trouble is not logged again.
 const quiet = time.Minute
+
+// take writes one line, or drops it once the queue is given up.
+func (w *writer) take(l *line) {
+	if w.queue.abandoned.Load() {
+		w.queue.dropped.Add(1)
+	} else {
+		w.write(l.buf)
+	}
+	w.queue.recycle(l)
+	if w.bytes >= flushBytes {
+		w.flush()
+	}
+}
 
 func (w *writer) write(buf []byte) {
 	w.lines++

@@ -61,6 +61,38 @@ func TestQueueKeepsNothing(t *testing.T) {
 	})
 }
 
+// Records that come together are written together: nobody wakes the writer for
+// each, unless they would fill the queue.
+func TestQueueGathers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sink := &recorder{}
+		q := NewQueue(sink, 8, Drop, nil)
+		for range 4 {
+			q.Put(&Record{})
+			time.Sleep(gatherFor / 8)
+			synctest.Wait()
+		}
+		if got := q.Stats().Written; got != 0 {
+			t.Errorf("%d records written before their time; want 0", got)
+		}
+		time.Sleep(gatherFor)
+		synctest.Wait()
+		if got := q.Stats().Written; got != 4 {
+			t.Errorf("%d records written; want 4", got)
+		}
+		for range 1000 {
+			q.Put(&Record{})
+			synctest.Wait()
+		}
+		if got := q.Stats(); got.Dropped != 0 || got.Written < 990 {
+			t.Errorf("Stats() after a burst = %+v; want none dropped and all but the last written", got)
+		}
+		if err := q.Close(t.Context()); err != nil {
+			t.Fatalf("Close() = %v; want nil", err)
+		}
+	})
+}
+
 func TestQueueDrop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := newGated()
@@ -171,6 +203,7 @@ func TestQueueSurvivesFailingSink(t *testing.T) {
 		put := func(failed bool) {
 			sink.fail(failed)
 			q.Put(&Record{})
+			time.Sleep(gatherFor)
 			synctest.Wait()
 		}
 		put(false)

@@ -5,8 +5,6 @@ import (
 	"time"
 	"unsafe"
 
-	"go.opentelemetry.io/otel/trace"
-
 	"github.com/ahp-gateway/ahp-gateway/ahp"
 	"github.com/ahp-gateway/ahp-gateway/audit"
 )
@@ -63,7 +61,7 @@ func (x *exchange) readNote(doc *document) {
 }
 
 // account counts, measures and records an answered intercept request.
-func (g *Gateway) account(x *exchange, span trace.Span) {
+func (g *Gateway) account(x *exchange) {
 	took := time.Since(x.start)
 	s := x.party.stats
 	switch x.verdict {
@@ -98,8 +96,8 @@ func (g *Gateway) account(x *exchange, span trace.Span) {
 	}
 	r := x.record()
 	r.Duration = took
-	if span != nil {
-		r.TraceID = span.SpanContext().TraceID().String()
+	if x.span != nil {
+		r.TraceID = x.span.SpanContext().TraceID().String()
 	}
 	g.audit.Put(&r)
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net"
 	"net/http"
+	"net/http/pprof"
 	"time"
 )
 
@@ -30,6 +31,12 @@ func (g *Gateway) newPrivate(address net.Addr) *http.Server {
 		_, _ = w.Write(f.Print())
 	})
 	mux.HandleFunc("GET /admin/backends", g.backends)
+	if onLoopback(address) { // a profile costs processor time, and a heap holds much
+		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+		mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+		mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	}
 	return &http.Server{
 		Handler:           sameHost(mux, address),
 		ReadHeaderTimeout: 5 * time.Second,
@@ -43,7 +50,7 @@ func (g *Gateway) newPrivate(address net.Addr) *http.Server {
 // sameHost refuses requests that name another host where the listener is on
 // loopback: a page in a browser can have its own name resolve to it.
 func sameHost(next http.Handler, address net.Addr) http.Handler {
-	if a, ok := address.(*net.TCPAddr); !ok || !a.IP.IsLoopback() {
+	if !onLoopback(address) {
 		return next
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -53,6 +60,11 @@ func sameHost(next http.Handler, address net.Addr) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+func onLoopback(address net.Addr) bool {
+	a, ok := address.(*net.TCPAddr)
+	return ok && a.IP.IsLoopback()
 }
 
 func plain(w http.ResponseWriter, status int, text string) {

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/ahp-gateway/ahp-gateway/ahp"
 	"github.com/ahp-gateway/ahp-gateway/audit"
 	"github.com/ahp-gateway/ahp-gateway/decision"
@@ -21,6 +23,7 @@ type exchange struct {
 	deadline time.Time // of the whole chain
 	trace    traceHeaders
 	ctx      context.Context // carries the server span, nothing else
+	span     trace.Span      // the server span, if it is recorded
 
 	msg     ahp.Message
 	call    ahp.Call

@@ -176,7 +176,7 @@ func (g *Gateway) fail(ctx *fasthttp.RequestCtx, x *exchange, err *ahp.Error) {
 // intercept answers a valid hooks/intercept: with the known answer, with that
 // of an equal request in flight, or with what the chain decides.
 func (g *Gateway) intercept(ctx *fasthttp.RequestCtx, x *exchange, doc *document) {
-	span := g.startRequest(x, &ctx.Request.Header)
+	g.startRequest(x, &ctx.Request.Header)
 	x.fingerprint = dedupe.FingerprintOf(x.msg.Body)
 	known, how, lead := x.party.answers.Begin(dedupe.KeyOf(x.msg.Event.Source, x.msg.Event.ID), x.fingerprint, x.deadline)
 	x.party.stats.dedupe[how].Add(1)
@@ -199,8 +199,8 @@ func (g *Gateway) intercept(ctx *fasthttp.RequestCtx, x *exchange, doc *document
 	if how == dedupe.Miss || how == dedupe.Conflict {
 		x.settle(doc)
 	}
-	endRequest(span, x)
-	g.account(x, span)
+	endRequest(x)
+	g.account(x)
 }
 
 // evaluate decides a message that nobody has decided yet. Its event counts as

@@ -55,24 +55,31 @@ func incoming(h *fasthttp.RequestHeader) traceHeaders {
 
 // startRequest begins the server span of an intercept request, if traces are
 // on. Without them the caller's trace context goes to backends unchanged.
-func (g *Gateway) startRequest(x *exchange, h *fasthttp.RequestHeader) trace.Span {
+func (g *Gateway) startRequest(x *exchange, h *fasthttp.RequestHeader) {
 	x.trace = incoming(h)
 	if !g.tracing {
-		return nil
-	}
-	x.ctx = g.propagator.Extract(context.Background(), &x.trace)
-	ctx, span := g.tracer.Start(x.ctx, "hooks/intercept", trace.WithSpanKind(trace.SpanKindServer))
-	x.ctx = ctx
-	g.propagator.Inject(ctx, &x.trace)
-	return span
-}
-
-// endRequest ends the server span with what was decided.
-func endRequest(span trace.Span, x *exchange) {
-	if span == nil {
 		return
 	}
-	span.SetAttributes(
+	x.ctx = g.propagator.Extract(context.Background(), &x.trace)
+	ctx, span := g.tracer.Start(x.ctx, "hooks/intercept", asServer...)
+	x.ctx = ctx
+	g.propagator.Inject(ctx, &x.trace)
+	if span.IsRecording() { // if not, backends are told so in x.trace
+		x.span = span
+	}
+}
+
+var (
+	asServer = []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindServer)}
+	asClient = trace.WithSpanKind(trace.SpanKindClient)
+)
+
+// endRequest ends the server span with what was decided.
+func endRequest(x *exchange) {
+	if x.span == nil {
+		return
+	}
+	x.span.SetAttributes(
 		attribute.String("rpc.system.name", "jsonrpc"),
 		attribute.String("rpc.method", x.msg.Method.String()),
 		attrTenant.String(x.party.id),
@@ -81,18 +88,19 @@ func endRequest(span trace.Span, x *exchange) {
 		attrVerdict.String(x.verdict.name().String()),
 	)
 	if x.failure != nil {
-		span.SetAttributes(attrCode.Int(int(x.failure.Code)))
-		span.SetStatus(codes.Error, x.failure.Message)
+		x.span.SetAttributes(attrCode.Int(int(x.failure.Code)))
+		x.span.SetStatus(codes.Error, x.failure.Message)
 	}
-	span.End()
+	x.span.End()
 }
 
-// startCall begins the client span of one turn and hands its context on.
+// startCall begins the client span of one turn, if the request has one, and
+// hands its context on.
 func (g *Gateway) startCall(x *exchange, h *hop) trace.Span {
-	if !g.tracing {
+	if x.span == nil {
 		return nil
 	}
-	ctx, span := g.tracer.Start(x.ctx, "hooks/intercept "+h.sub.BackendID, trace.WithSpanKind(trace.SpanKindClient),
+	ctx, span := g.tracer.Start(x.ctx, "hooks/intercept "+h.sub.BackendID, asClient,
 		trace.WithAttributes(attrBackend.String(h.sub.BackendID), attribute.String("ahp.subscription", h.sub.ID)))
 	var out traceHeaders
 	g.propagator.Inject(ctx, &out)
