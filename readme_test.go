@@ -54,6 +54,7 @@ func TestReadme(t *testing.T) {
 		}
 	}
 	checkMetrics(t, string(readme), binary, files[0], denied)
+	checkLimits(t, string(readme), binary)
 
 	for _, line := range strings.Split(string(readme), "\n") {
 		command, comment, ok := strings.Cut(line, "   # exit code 2")
@@ -134,6 +135,17 @@ func checkMetrics(t *testing.T, readme, binary, configuration, event string) {
 		if !strings.Contains(string(metrics), "# TYPE "+name[1]+" ") {
 			t.Errorf("README names the metric %s, which /metrics does not have", name[1])
 		}
+	}
+}
+
+// checkLimits holds the conformance claim against the README: both say for how
+// long and for how many questions an answer can be edited.
+func checkLimits(t *testing.T, readme, binary string) {
+	t.Helper()
+	limit := regexp.MustCompile(`more than [0-9,]+ hours or [0-9,]+ questions`).FindString(readme)
+	claim, err := exec.Command(binary, "version", "--conformance").Output()
+	if err != nil || limit == "" || !strings.Contains(string(claim), limit) {
+		t.Errorf("version --conformance = %v, %s; want it to say %q, as the README does", err, claim, limit)
 	}
 }
 
