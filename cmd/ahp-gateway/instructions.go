@@ -26,6 +26,7 @@ func instructions(invocation, url, admin string) []byte {
 			event := newEvent(v)
 			event.id, event.session, event.call = "demo-"+v.String()+"-"+t.name, "demo-session", "demo-call"
 			event.command(t.command)
+			event.effects = ahp.EffectSet(0).With(ahp.EffectDeny) // all that the samples answer
 			fmt.Fprintf(&b, "\n# AHP %s: %s\n", v, t.title)
 			fmt.Fprintf(&b, "curl -sS %s/hooks -H 'Content-Type: application/json' -d %s\n", url, quote(string(event.message())))
 			fmt.Fprintf(&b, "%s send --url %s --protocol-version %s --command %s\n", invocation, url, v, quote(t.command))
