@@ -46,7 +46,7 @@ are then marked as incomplete.
 Exit codes: 0 good, 1 bad, 2 wrong usage.`,
 		Example: `  ahp-gateway validate --config gateway.yaml
   ahp-gateway validate --registration hooks.json --format json`,
-		Args: cobra.NoArgs,
+		Args: noArguments("--config %[1]s or --registration %[1]s"),
 		RunE: action(func(context.Context) error { return p.validate(o) }),
 	}
 	f := cmd.Flags()

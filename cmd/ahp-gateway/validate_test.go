@@ -86,6 +86,8 @@ func TestValidateText(t *testing.T) {
 			"bad.yaml:7:22: registration.hooks[0].subscriptions: is an empty list",
 			"bad.yaml:8:1: limitz: unknown key",
 		}},
+		{"--config", "draft.yaml", 1, nil, []string{"draft.yaml:2:1: is a registration document, not a gateway file: check it with validate --registration, or put it under registration\n"}},
+		{"--registration", "asked.yaml", 1, nil, []string{"asked.yaml:2:1: is a gateway file, not a registration document: check it with validate --config, or write protocolVersion and hooks\n"}},
 		{"--registration", "broken.yaml", 1, nil, []string{"broken.yaml:1:"}},
 		{"--registration", "absent.yaml", 1, nil, []string{"absent.yaml: cannot be read"}},
 		{"--config", "", 1, nil, []string{"not a regular file"}},
