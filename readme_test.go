@@ -2,21 +2,29 @@ package ahpgateway_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ahp-gateway/ahp-gateway/ahp"
+	"github.com/ahp-gateway/ahp-gateway/audit"
+	"github.com/ahp-gateway/ahp-gateway/config"
 )
 
-// TestReadme runs what the README shows: its configurations validate, its event
-// is denied by the demo and passes without --force, and its send line exits as
-// it says.
+// TestReadme runs what the README shows: its configurations and registrations
+// validate, its messages are read, its event is denied by the demo and passes
+// without --force, and its send line exits as it says.
 func TestReadme(t *testing.T) {
 	readme, err := os.ReadFile("README.md")
 	if err != nil {
@@ -31,22 +39,16 @@ func TestReadme(t *testing.T) {
 	if len(files) < 2 {
 		t.Fatalf("README has %d yaml blocks; want at least 2", len(files))
 	}
-	for i, text := range files {
-		path := filepath.Join(t.TempDir(), "gateway.yaml")
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if out, err := exec.Command(binary, "validate", "--config", path).CombinedOutput(); err != nil {
-			t.Errorf("validate of the README's configuration %d: %v\n%s", i+1, err, out)
-		}
+	for _, text := range files {
+		validate(t, binary, "--config", text)
 	}
 
+	checkRegistrations(t, blocks(string(readme), "json"), binary, files[1])
+	checkMessages(t, blocks(string(readme), "jsonc"))
+	checkAudit(t, string(readme))
+
 	url := demo(t, binary)
-	events := blocks(string(readme), "json")
-	if len(events) != 1 {
-		t.Fatalf("README has %d json blocks; want its one event", len(events))
-	}
-	denied := events[0]
+	denied := writtenEvent(t, blocks(string(readme), "sh"))
 	passed := strings.NewReplacer(" --force", "", "evt-1", "evt-2").Replace(denied)
 	for body, want := range map[string]string{denied: `"type":"deny"`, passed: `"effects":[]`} {
 		if answer := post(t, url, body); !strings.Contains(answer, want) {
@@ -54,6 +56,7 @@ func TestReadme(t *testing.T) {
 		}
 	}
 	checkMetrics(t, string(readme), binary, files[0], denied)
+	checkLimits(t, string(readme), binary)
 
 	for _, line := range strings.Split(string(readme), "\n") {
 		command, comment, ok := strings.Cut(line, "   # exit code 2")
@@ -134,6 +137,153 @@ func checkMetrics(t *testing.T, readme, binary, configuration, event string) {
 		if !strings.Contains(string(metrics), "# TYPE "+name[1]+" ") {
 			t.Errorf("README names the metric %s, which /metrics does not have", name[1])
 		}
+	}
+}
+
+// validate returns the subscriptions that validate prints for a harness of a
+// document, which has to be valid.
+func validate(t *testing.T, binary, flag, text string) []any {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "document.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command(binary, "validate", flag, path, "--format", "json").Output()
+	var v struct {
+		Harnesses []struct{ Subscriptions []any }
+	}
+	if err := errors.Join(err, json.Unmarshal(out, &v)); err != nil {
+		t.Fatalf("validate %s of the README's document: %v\n%s\n%s", flag, err, out, text)
+	}
+	if len(v.Harnesses) == 0 {
+		return nil
+	}
+	return v.Harnesses[0].Subscriptions
+}
+
+// checkRegistrations validates the README's registrations of the gateway, one
+// that asks and one that does not, which needs what validate prints for the
+// README's tenants.
+func checkRegistrations(t *testing.T, documents []string, binary, tenants string) {
+	t.Helper()
+	if len(documents) != 2 {
+		t.Fatalf("README has %d json blocks; want two registrations", len(documents))
+	}
+	for i, text := range documents {
+		validate(t, binary, "--registration", text)
+		var document struct {
+			Hooks []struct{ Subscriptions []any }
+		}
+		if err := json.Unmarshal([]byte(text), &document); err != nil {
+			t.Fatal(err)
+		}
+		var want []any
+		if i == 1 {
+			want = validate(t, binary, "--config", tenants)
+		}
+		if got := document.Hooks[0].Subscriptions; !reflect.DeepEqual(got, want) {
+			t.Errorf("README's registration %d has the subscriptions %v; want %v", i+1, got, want)
+		}
+	}
+}
+
+// checkMessages reads the README's messages and answers of a backend as the
+// gateway would.
+func checkMessages(t *testing.T, groups []string) {
+	t.Helper()
+	effects, configurations := 0, 0
+	for _, group := range groups {
+		for line := range strings.Lines(group) {
+			line, _, _ = strings.Cut(strings.TrimSpace(line), "  //")
+			body := []byte(strings.TrimSpace(line))
+			if bytes.HasPrefix(body, []byte("//")) {
+				continue
+			}
+			result := ahp.Member(body, "result")
+			version, _ := ahp.ParseVersion(string(ahp.Text(ahp.Member(result, "protocolVersion"))))
+			call := ahp.Call{ID: ahp.Member(body, "id"), Version: version}
+			switch {
+			case result == nil:
+				var m ahp.Message
+				if err := ahp.Decode(body, &m); err != nil || m.Method != ahp.MethodConfiguration {
+					t.Errorf("ahp.Decode(%s) = %v; want a hooks/configuration", body, err)
+				}
+			case ahp.Member(result, "configuration") != nil:
+				configuration, f := ahp.DecodeConfiguration(&call, body)
+				subs, warnings, err := config.ParseConfiguration("com.example.policy", configuration, time.Minute, nil)
+				if !f.OK() || err != nil || len(warnings) != 0 || len(subs) != 1 {
+					t.Errorf("%s is read with %v, %v, %v; want one subscription", body, f, warnings, err)
+				}
+				configurations++
+			default:
+				answer := ahp.Response{Body: body}
+				if f := ahp.DecodeResponse(&call, &answer); !f.OK() {
+					t.Errorf("ahp.DecodeResponse(%s) = %v; want an answer", body, f)
+				}
+				for effect := range ahp.Elements(answer.Effects) {
+					if _, wrong := ahp.ToolBefore.CheckEffect(effect); wrong != "" {
+						t.Errorf("effect %s: %s; want one of tool.before", effect, wrong)
+					}
+					effects++
+				}
+			}
+		}
+	}
+	if effects < 3 || configurations != 1 {
+		t.Errorf("README shows %d effects and %d configurations; want a deny, a modify, an ask, and one", effects, configurations)
+	}
+}
+
+// checkAudit looks for every verdict and outcome of an audit record.
+func checkAudit(t *testing.T, readme string) {
+	t.Helper()
+	var names []string
+	for v := audit.Verdict(1); v.String() != audit.Verdict(0).String(); v++ {
+		names = append(names, v.String())
+	}
+	for o := audit.Outcome(1); o.String() != audit.Outcome(0).String(); o++ {
+		names = append(names, o.String())
+	}
+	_, text, _ := strings.Cut(readme, "* **Audit**")
+	text, _, _ = strings.Cut(text, "* **Traces**")
+	for _, name := range names {
+		if !strings.Contains(text, "`"+name+"`") {
+			t.Errorf("README does not list %s among the verdicts and outcomes of an audit record", name)
+		}
+	}
+}
+
+// writtenEvent runs the README's command that writes its event, and returns that.
+func writtenEvent(t *testing.T, scripts []string) string {
+	t.Helper()
+	for _, script := range scripts {
+		before, _, ok := strings.Cut(script, "\nEOF\n")
+		if !ok {
+			continue
+		}
+		sh := exec.Command("sh", "-c", before+"\nEOF\n")
+		sh.Dir = t.TempDir()
+		if out, err := sh.CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s", before, err, out)
+		}
+		event, err := os.ReadFile(filepath.Join(sh.Dir, "event.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(event)
+	}
+	t.Fatal("README writes no event")
+	return ""
+}
+
+// checkLimits holds the conformance claim against the README: both say for how
+// long and for how many questions an answer can be edited.
+func checkLimits(t *testing.T, readme, binary string) {
+	t.Helper()
+	limit := regexp.MustCompile(`more than [0-9,]+ hours or [0-9,]+ questions`).FindString(readme)
+	claim, err := exec.Command(binary, "version", "--conformance").Output()
+	if err != nil || limit == "" || !strings.Contains(string(claim), limit) {
+		t.Errorf("version --conformance = %v, %s; want it to say %q, as the README does", err, claim, limit)
 	}
 }
 

@@ -13,6 +13,10 @@ import (
 // file reads the gateway file.
 func (r *reader) file(s spot) *File {
 	f := Default()
+	if isRegistration(s) {
+		r.mistake(s, "", "is a registration document, not a gateway file", "check it with validate --registration, or put it under registration")
+		return &f
+	}
 	o := r.object(s)
 	listen, hasListen := o.get("listen")
 	if hasListen {

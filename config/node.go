@@ -1,6 +1,7 @@
 package config
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -77,6 +78,11 @@ type spot struct {
 // member returns the spot of a member of the object at s.
 func (s spot) member(key string, n *node) spot {
 	return spot{n, joinKey(s.path, key)}
+}
+
+// has reports whether the value at s is an object with that member.
+func (s spot) has(key string) bool {
+	return slices.ContainsFunc(s.fields, func(f field) bool { return f.key == key })
 }
 
 // item returns the spot of the i-th item of the list at s.

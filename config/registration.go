@@ -62,6 +62,10 @@ func isReverseDNS(s string) bool { return len(s) <= maxHookID && reverseDNS.Matc
 // mistakes were reported it must not be used.
 func (r *reader) registration(s spot, t *terms) *Registration {
 	reg := new(Registration)
+	if isGateway(s) {
+		r.mistake(s, "", "is a gateway file, not a registration document", "check it with validate --config, or write protocolVersion and hooks")
+		return reg
+	}
 	o := r.object(s)
 	o.portable = true
 	if at, ok := o.need("protocolVersion", `write "0.1" or "draft"`); ok {
@@ -80,6 +84,17 @@ func (r *reader) registration(s spot, t *terms) *Registration {
 		reg.Hooks = append(reg.Hooks, d.hook(hooks.item(i)))
 	}
 	return reg
+}
+
+// isRegistration and isGateway tell the two documents apart by the members that
+// one has to have and the other has not got, so that a person who took one for
+// the other reads that, and not that every member is unknown.
+func isRegistration(s spot) bool {
+	return s.has("hooks") && !s.has("registration") && !s.has("tenants")
+}
+
+func isGateway(s spot) bool {
+	return !s.has("hooks") && (s.has("registration") || s.has("tenants"))
 }
 
 func (r *reader) version(s spot) ahp.Version {

@@ -196,12 +196,12 @@ func assembleDocument(r *config.Registration, peers map[*config.Hook]*peer, disc
 	}
 	resolve(routing.Intercept, &d.intercept)
 	resolve(routing.Observe, &d.observe)
-	for e, hops := range d.intercept {
-		if len(hops) > 0 && r.Version == ahp.Draft {
-			d.shown[e] = union(slices.Concat(hops, d.observe[e]))
+	for e := ahp.EventUnknown + 1; e < ahp.EventTypeCount; e++ {
+		if interceptors := table.Match(e, routing.Intercept); len(interceptors) > 0 && r.Version == ahp.Draft {
+			d.shown[e] = union(slices.Concat(interceptors, table.Match(e, routing.Observe)))
 		}
 	}
-	if d.configuration, err = configuration(d, budget); err != nil {
+	if d.configuration, err = configuration(table, budget); err != nil {
 		return nil, err
 	}
 	return d, nil

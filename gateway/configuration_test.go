@@ -2,6 +2,8 @@ package gateway
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -129,9 +131,41 @@ func TestCapabilities(t *testing.T) {
 			if len(e.Capabilities.Effects) == 0 {
 				t.Errorf("manifest has no effects for %s", e.Event)
 			}
+			// Who may not be answered with a modify are users' messages, which
+			// their harness has no place to change in.
+			b := event.Bounds()
+			if want := b.Effects.Has(ahp.EffectModify) && b.Path != nil; slices.Contains(e.Capabilities.Effects, "modify") != want {
+				t.Errorf("manifest of %s has the effects %v; want modify: %t", e.Event, e.Capabilities.Effects, want)
+			}
 		}
 	}
 	if intercept != 19 || len(got.Result.Manifest.Events) != 32 || !slices.Equal(got.Result.Manifest.Transports, []string{"http"}) {
 		t.Errorf("manifest has %d events, %d of them to intercept, over %v; want 32, 19, http", len(got.Result.Manifest.Events), intercept, got.Result.Manifest.Transports)
+	}
+}
+
+// What a harness may advertise is a message that every reader here takes, cut to
+// the families that were asked for and that the event has.
+func TestCapabilitiesOfEvents(t *testing.T) {
+	for e := ahp.EventUnknown + 1; e < ahp.EventTypeCount; e++ {
+		if !e.Interceptable(ahp.Draft) {
+			continue
+		}
+		event, err := os.ReadFile(filepath.Join("..", "ahp", "testdata", "draft", "events", e.String()+".json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, effects := range []ahp.EffectSet{EveryEffect, 0, ahp.EffectSet(0).With(ahp.EffectFlow).With(ahp.EffectDeny)} {
+			capabilities, err := json.Marshal(Capabilities(e, effects))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var m ahp.Message
+			body := `{"jsonrpc":"2.0","id":"evt-1","method":"hooks/intercept","params":{"protocolVersion":"draft","event":` + string(event) +
+				`,"capabilities":` + string(capabilities) + `}}`
+			if err := ahp.Decode([]byte(body), &m); err != nil || m.Capabilities.Effects&^effects != 0 {
+				t.Errorf("Capabilities(%s, %b) = %s, which ahp.Decode takes with %v; want it valid and no more than was asked for", e, effects, capabilities, err)
+			}
+		}
 	}
 }

@@ -6,12 +6,45 @@ import (
 	"github.com/ahp-gateway/ahp-gateway/ahp"
 )
 
+// EveryEffect is the set of all families.
+const EveryEffect = ^ahp.EffectSet(0)
+
+// Capabilities returns what a harness of draft may advertise at an event as its
+// params.capabilities: those of the families that the event has, each with
+// everything that can be said of it. Of continuations there are none left.
+// AHP-CAP-001.
+func Capabilities(e ahp.EventType, effects ahp.EffectSet) map[string]any {
+	type object = map[string]any
+	b := e.Bounds()
+	effects &= answerable(e)
+	names := []string{}
+	for f := ahp.EffectDeny; f <= ahp.EffectInject; f++ {
+		if effects.Has(f) {
+			names = append(names, f.String())
+		}
+	}
+	c := object{"effects": names}
+	if effects.Has(ahp.EffectModify) {
+		c["modify"] = object{b.Target: object{"replace": true, "merge": true}}
+	}
+	if effects.Has(ahp.EffectInject) {
+		c["inject"] = object{"context": object{"append": true, "deliverAt": []string{"now", "next_turn"}}}
+	}
+	switch {
+	case !effects.Has(ahp.EffectFlow):
+	case b.Continue:
+		c["flow"] = object{"operations": []string{"stop", "continue"}, "remainingContinuations": 0, "continuationCount": 0}
+	default:
+		c["flow"] = object{"operations": []string{"stop"}}
+	}
+	return c
+}
+
 // manifest is the answer to hooks/capabilities: what the gateway can do as the
 // harness of its backends. It promises the bounds of the snapshot; how much of
 // them holds for one event is in that request's own capabilities.
 var manifest = func() []byte {
 	type object = map[string]any
-	both := object{"replace": true, "merge": true}
 	var events []object
 	for e := ahp.EventUnknown + 1; e < ahp.EventTypeCount; e++ {
 		if !e.In(ahp.Draft) {
@@ -22,27 +55,7 @@ var manifest = func() []byte {
 		if !e.Interceptable(ahp.Draft) {
 			continue
 		}
-		b := e.Bounds()
-		var effects []string
-		for f := ahp.EffectDeny; f <= ahp.EffectInject; f++ {
-			if b.Effects.Has(f) && (f != ahp.EffectModify || editable(e)) {
-				effects = append(effects, f.String())
-			}
-		}
-		capabilities := object{"effects": effects}
-		if b.Effects.Has(ahp.EffectModify) && editable(e) {
-			capabilities["modify"] = object{b.Target: both}
-		}
-		if b.Effects.Has(ahp.EffectInject) {
-			capabilities["inject"] = object{"context": object{"append": true, "deliverAt": []string{"now", "next_turn"}}}
-		}
-		switch {
-		case b.Continue:
-			capabilities["flow"] = object{"operations": []string{"stop", "continue"}, "remainingContinuations": 0, "continuationCount": 0}
-		case b.Effects.Has(ahp.EffectFlow):
-			capabilities["flow"] = object{"operations": []string{"stop"}}
-		}
-		event["modes"], event["capabilities"] = []string{"observe", "intercept"}, capabilities
+		event["modes"], event["capabilities"] = []string{"observe", "intercept"}, Capabilities(e, EveryEffect)
 	}
 	gap := func(path, reason string) object { return object{"path": path, "reason": reason} }
 	// All of it is made of strings and numbers, which always have a JSON form.
@@ -63,9 +76,16 @@ var manifest = func() []byte {
 	return b
 }()
 
-// editable reports whether backends can modify an event that the snapshot names
-// a target for. A user's messages have no place that its harness writes to, and
-// of an answer to an elicitation the gateway does not know the form.
-func editable(e ahp.EventType) bool {
-	return e.Bounds().Path != nil && e != ahp.UserElicitationResult
+// answerable are the effects that a backend may answer the event with. A user's
+// messages have a target in the snapshot and no place that its harness writes
+// to, so that they cannot be modified.
+func answerable(e ahp.EventType) ahp.EffectSet {
+	b := e.Bounds()
+	var effects ahp.EffectSet
+	for f := ahp.EffectDeny; f <= ahp.EffectInject; f++ {
+		if b.Effects.Has(f) && (f != ahp.EffectModify || b.Path != nil) {
+			effects = effects.With(f)
+		}
+	}
+	return effects
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/ahp-gateway/ahp-gateway/ahp"
@@ -25,6 +26,9 @@ type chain struct {
 	// CappedByBudget is set where limits.budget ends the chain before its
 	// backends' own timeouts would.
 	CappedByBudget bool `json:"cappedByBudget"`
+	// Incomplete is set where a backend of the document is asked for its
+	// subscriptions only when it is loaded, which may add to this chain.
+	Incomplete bool `json:"incomplete"`
 }
 
 // String returns the chain as one line for people.
@@ -43,12 +47,15 @@ func (c chain) String() string {
 	if c.CappedByBudget {
 		capped = " (capped by limits.budget)"
 	}
-	return fmt.Sprintf("%s: %s, %d ms at worst%s: set timeoutMs to at least %d in the harness", about, calls, c.WorstCaseMs, capped, c.TimeoutMs)
+	incomplete := ""
+	if c.Incomplete {
+		incomplete = " (incomplete: without what is discovered)"
+	}
+	return fmt.Sprintf("%s: %s, %d ms at worst%s: set timeoutMs to at least %d in the harness%s", about, calls, c.WorstCaseMs, capped, c.TimeoutMs, incomplete)
 }
 
-// chainsOf times the chains of one registration document, one for each event
-// that has one. A budget of 0 is none.
-func chainsOf(tenant string, budget time.Duration, reg *config.Registration) ([]chain, error) {
+// tableOf returns the table of what a registration document itself subscribes to.
+func tableOf(reg *config.Registration) (*routing.Table, error) {
 	var subs []routing.Subscription
 	for i := range reg.Hooks {
 		h := &reg.Hooks[i]
@@ -64,17 +71,19 @@ func chainsOf(tenant string, budget time.Duration, reg *config.Registration) ([]
 			})
 		}
 	}
-	table, err := routing.New(reg.Version, subs)
-	if err != nil {
-		return nil, err
-	}
+	return routing.New(reg.Version, subs)
+}
+
+// chainsOf times the chains of a document, one for each event that has one. A
+// budget of 0 is none.
+func chainsOf(tenant string, budget time.Duration, table *routing.Table, incomplete bool) []chain {
 	var chains []chain
 	for e := ahp.EventUnknown + 1; e < ahp.EventTypeCount; e++ {
 		matches := table.Match(e, routing.Intercept)
 		if len(matches) == 0 {
 			continue
 		}
-		c := chain{Tenant: tenant, ProtocolVersion: reg.Version.String(), Event: e.String()}
+		c := chain{Tenant: tenant, ProtocolVersion: table.Version().String(), Event: e.String(), Incomplete: incomplete}
 		for _, s := range matches {
 			if !s.Shadow {
 				c.Backends++
@@ -87,7 +96,35 @@ func chainsOf(tenant string, budget time.Duration, reg *config.Registration) ([]
 		c.WorstCaseMs, c.TimeoutMs = ceilMs(worst), ceilMs(worst+gateway.TimeoutMargin)
 		chains = append(chains, c)
 	}
-	return chains, nil
+	return chains
+}
+
+// harness is how a harness of draft has to be registered with the gateway.
+type harness struct {
+	Tenant          string `json:"tenant,omitempty"`
+	ProtocolVersion string `json:"protocolVersion"`
+	// Subscriptions are those that the gateway answers hooks/configuration with,
+	// as far as they are known before anything is called.
+	Subscriptions []gateway.Subscription `json:"subscriptions"`
+	// Incomplete is set where a backend of the document is asked for its
+	// subscriptions only when it is loaded.
+	Incomplete bool `json:"incomplete"`
+}
+
+// String returns the subscriptions, one on a line, for people to copy.
+func (h harness) String() string {
+	var b strings.Builder
+	b.WriteString(where(h.Tenant, h.ProtocolVersion))
+	b.WriteString(": a harness that does not ask hooks/configuration needs these subscriptions")
+	if h.Incomplete {
+		b.WriteString(" (incomplete: without what is discovered)")
+	}
+	b.WriteByte(':')
+	for _, s := range h.Subscriptions {
+		b.WriteString("\n  ")
+		b.Write(marshal(s))
+	}
+	return b.String()
 }
 
 // discovered is a backend that is asked for its subscriptions at load.

@@ -23,7 +23,7 @@ func TestUsage(t *testing.T) {
 	}{
 		{nil, 2, "", `a command is needed\nRun 'ahp-gateway --help'`},
 		{[]string{"--help"}, 0, `(?s)asks every.*Examples:.*ahp-gateway demo`, ""},
-		{[]string{"help", "send"}, 0, `0 pass, 2 deny, 3 ask or changed`, ""},
+		{[]string{"help", "send"}, 0, `2 deny; 3 ask or\nchanged`, ""},
 		{[]string{"serve", "-h"}, 0, `SIGHUP reads the file`, ""},
 		{[]string{"nonsense"}, 2, "", `unknown command "nonsense"`},
 		{[]string{"serv"}, 2, "", `Did you mean this\?\s+serve`},
@@ -31,7 +31,9 @@ func TestUsage(t *testing.T) {
 		{[]string{"\x00", strings.Repeat("x", 1<<16)}, 2, "", `unknown command`},
 		{[]string{"config"}, 2, "", `ahp-gateway config: a command is needed`},
 		{[]string{"config", "nonsense"}, 2, "", `ahp-gateway config: unknown command "nonsense"`},
-		{[]string{"config", "print", "extra"}, 2, "", `unknown command "extra"`},
+		{[]string{"config", "print", "extra.yaml"}, 2, "", `config print: takes no arguments: write --config extra.yaml`},
+		{[]string{"serve", "my file.yaml"}, 2, "", `takes no arguments: write --config 'my file.yaml'`},
+		{[]string{"validate", "hooks.yaml"}, 2, "", `takes no arguments: write --config hooks.yaml or --registration hooks.yaml\nRun`},
 		{[]string{"config", "print", "--config", "/nowhere/gateway.yaml"}, 1, "", `^/nowhere/gateway\.yaml: cannot be read`},
 		{[]string{"version", "--conformance=maybe"}, 2, "", `invalid argument "maybe"`},
 		{[]string{"version", "extra"}, 2, "", `unknown command "extra"`},
@@ -46,7 +48,7 @@ func TestUsage(t *testing.T) {
 		// Here 2 is taken, for a deny.
 		{[]string{"send"}, 1, "", `ahp-gateway send: --url is needed\nRun 'ahp-gateway send --help'`},
 		{[]string{"send", "--nonsense"}, 1, "", `unknown flag`},
-		{[]string{"send", "extra"}, 1, "", `unknown command "extra"`},
+		{[]string{"send", "extra"}, 1, "", `takes no arguments: write --command extra`},
 	} {
 		r := call(t, "", c.args...)
 		if r.code != c.code || !matches(c.stdout, r.stdout) || !matches(c.stderr, r.stderr) {

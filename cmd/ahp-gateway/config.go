@@ -30,7 +30,7 @@ filled in, every registration document inline, every path absolute. Of
 secrets the references are shown, of keys a shortened digest. Without --config it prints the defaults.`,
 		Example: `  ahp-gateway config print
   ahp-gateway config print --config gateway.yaml`,
-		Args: cobra.NoArgs,
+		Args: noArguments("--config %s"),
 		RunE: action(func(context.Context) error {
 			if file == "" {
 				out, err := defaults()

@@ -42,7 +42,7 @@ func newConformance() conformance {
 		Limitations: []string{
 			"the stdio transport is not served",
 			"HTTP/1.1 only; no HTTP/2 on either side",
-			"draft: a user.elicitation.result cannot be edited by backends behind the gateway, which does not know the form that was asked",
+			"draft: an edit of a user.elicitation.result is refused where the same process was not told of the question, or was more than 24 hours or 1,024 questions of the tenant before",
 			"draft: there is no content upload; one that a backend advertises by hooks/configuration is left out",
 			"draft: OAuth to backends is not served; use bearer credentials by reference",
 		},

@@ -161,6 +161,16 @@ func TestClaimIsServed(t *testing.T) {
 	}
 }
 
+// The exit code of a line for go run is not the program's, and that is said.
+func TestDemoSaysWhatGoRunHides(t *testing.T) {
+	for name, want := range map[string]bool{"ahp-gateway": false, "/tmp/go-build12/b001/exe/ahp-gateway": true} {
+		text := string(instructions(program{name: name}.invocation(), "http://127.0.0.1:1", "http://127.0.0.1:2"))
+		if got := strings.Contains(text, "go run ends with 1"); got != want {
+			t.Errorf("instructions of %s speak of the exit code of go run: %t; want %t\n%s", name, got, want, text)
+		}
+	}
+}
+
 func TestDemoEnds(t *testing.T) {
 	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
 		s := newSignals()

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/ahp-gateway/ahp-gateway/ahp"
+	"github.com/ahp-gateway/ahp-gateway/gateway"
 )
 
 // toolEvent is a tool.before event to be sent.
@@ -21,9 +22,12 @@ type toolEvent struct {
 	source            string
 	tool, kind        string
 	input             json.RawMessage // an object
+	// effects are those that the harness advertises.
+	effects ahp.EffectSet
 }
 
-// newEvent returns a call of a shell without input, with ids of its own.
+// newEvent returns a call of a shell without input, with ids of its own. Its
+// harness advertises every effect that the event has.
 func newEvent(v ahp.Version) *toolEvent {
 	return &toolEvent{
 		version: v,
@@ -34,6 +38,7 @@ func newEvent(v ahp.Version) *toolEvent {
 		tool:    "Bash",
 		kind:    "shell",
 		input:   json.RawMessage("{}"),
+		effects: gateway.EveryEffect,
 	}
 }
 
@@ -42,8 +47,15 @@ func (e *toolEvent) command(line string) {
 	e.input = marshal(map[string]string{"command": line})
 }
 
-// message returns the hooks/intercept request. A harness that sends it can
-// enforce a deny and nothing else.
+// capabilities returns params.capabilities. In 0.1 there is nothing to choose.
+func (e *toolEvent) capabilities() map[string]any {
+	if e.version == ahp.V01 {
+		return map[string]any{"effects": []string{ahp.EffectDeny.String()}}
+	}
+	return gateway.Capabilities(ahp.ToolBefore, e.effects)
+}
+
+// message returns the hooks/intercept request.
 func (e *toolEvent) message() []byte {
 	type object = map[string]any
 	tool := object{"name": e.tool, "kind": e.kind, "input": e.input}
@@ -51,7 +63,7 @@ func (e *toolEvent) message() []byte {
 		"id": e.id, "source": e.source, "type": ahp.ToolBefore.String(), "time": time.Now().UTC().Format(time.RFC3339),
 		"session": object{"id": e.session}, "tool": tool,
 	}
-	params := object{"protocolVersion": e.version.String(), "event": event, "capabilities": object{"effects": []string{"deny"}}}
+	params := object{"protocolVersion": e.version.String(), "event": event, "capabilities": e.capabilities()}
 	if e.version == ahp.V01 {
 		tool["callId"] = e.call
 	} else {
@@ -115,6 +127,24 @@ func (e *toolEvent) fill(o *sendOptions) error {
 			return usage("--input is no JSON")
 		}
 		e.input = json.RawMessage(strings.TrimSpace(o.input))
+	}
+	return e.narrow(o.effects)
+}
+
+// narrow leaves of the effects those in a list of names; an empty one is all.
+func (e *toolEvent) narrow(names string) error {
+	if names == "" {
+		return nil
+	}
+	if e.effects = 0; e.version == ahp.V01 && names != ahp.EffectDeny.String() {
+		return usage("--effects is %.64q; want deny, the only one of 0.1", names)
+	}
+	for name := range strings.SplitSeq(names, ",") {
+		effect, ok := ahp.LookupEffect(e.version, []byte(strings.TrimSpace(name)))
+		if !ok {
+			return usage("--effects has %.64q; want some of %s", name, strings.Join(effectsOf(e.version), ","))
+		}
+		e.effects = e.effects.With(effect)
 	}
 	return nil
 }

@@ -112,6 +112,17 @@ The send command has its own: see "ahp-gateway send --help".`,
 	return root
 }
 
+// noArguments refuses arguments. instead says what those were meant for: a text
+// in which %s is the first of them, quoted for a shell.
+func noArguments(instead string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		return usage("takes no arguments: write "+instead, quote(args[0]))
+	}
+}
+
 // needsCommand answers a call that names a group of commands and none of them.
 func needsCommand(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {

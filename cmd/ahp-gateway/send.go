@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ahp-gateway/ahp-gateway/ahp"
+	"github.com/ahp-gateway/ahp-gateway/gateway"
 )
 
 const (
@@ -36,7 +37,7 @@ type sendOptions struct {
 
 	file string
 
-	protocol, tool, kind, input, command, session, eventID, source string
+	protocol, tool, kind, input, command, session, eventID, source, effects string
 }
 
 func (p program) sendCommand() *cobra.Command {
@@ -46,20 +47,30 @@ func (p program) sendCommand() *cobra.Command {
 		Short: "Post an event and print the decision",
 		Long: `Posts one message to a gateway, or to any policy backend, and prints what it
 decided. The message is a tool.before event made from flags, or a JSON-RPC message
-from a file ("-" is standard input): a hooks/intercept, or a hooks/observe, which
-is accepted without a decision.
+from a file ("-" is standard input): a hooks/intercept; a hooks/observe, which is
+accepted without a decision; or a hooks/configuration or hooks/capabilities, whose
+answer is printed.
+
+An answer may hold only effects that the event's capabilities advertise. An event
+made from flags advertises all that its snapshot lets a backend answer, or those in
+--effects. What an effect changes is shown with --format json.
 
 The bearer key is read from the environment variable that --key-env names. It is
 never printed, and not sent over plain http to another machine unless --allow-http
 is given.
 
-Exit codes: 0 pass, 2 deny, 3 ask or changed, 1 anything else: an error answer, no
-answer, and also wrong usage.`,
+Exit codes: 0 pass, or a message without a decision was taken; 2 deny; 3 ask or
+changed; 1 anything else: an error answer, no answer, and also wrong usage.`,
 		Example: `  ahp-gateway send --url http://127.0.0.1:8787 --command 'git push --force'
   ahp-gateway send --url https://hooks.example.com --key-env AHP_KEY \
       --protocol-version draft --tool Write --kind file_write --input '{"path":"/etc/passwd"}'
   ahp-gateway send --url http://127.0.0.1:8787 --file event.json --format json`,
-		Args: cobra.NoArgs,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			return usage("takes no arguments: write --command %s", quote(strings.Join(args, " ")))
+		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.url, "url", "", "where to post; /hooks is added where there is no path (required)")
@@ -69,7 +80,7 @@ answer, and also wrong usage.`,
 	f.DurationVar(&o.timeout, "timeout", 35*time.Second, "for everything")
 	f.StringVar(&o.format, "format", "text", "text or json")
 	f.StringVarP(&o.file, "file", "f", "", `post this JSON-RPC message; "-" is standard input`)
-	events := []string{"protocol-version", "tool", "kind", "input", "command", "session", "event-id", "source"}
+	events := []string{"protocol-version", "tool", "kind", "input", "command", "session", "event-id", "source", "effects"}
 	f.StringVar(&o.protocol, "protocol-version", ahp.V01.String(), "snapshot of the protocol: 0.1 or draft")
 	f.StringVar(&o.tool, "tool", "", `name of the tool (default "Bash")`)
 	f.StringVar(&o.kind, "kind", "", `kind of the tool (default "shell")`)
@@ -78,6 +89,7 @@ answer, and also wrong usage.`,
 	f.StringVar(&o.session, "session", "", "session id (default a random one)")
 	f.StringVar(&o.eventID, "event-id", "", "event id (default a random one)")
 	f.StringVar(&o.source, "source", "", `the event's source, a URI (default "urn:ahp-gateway:send")`)
+	f.StringVar(&o.effects, "effects", "", "effects to advertise, such as deny,ask,modify (default all; 0.1 has deny alone)")
 	cmd.MarkFlagsMutuallyExclusive("input", "command")
 	for _, name := range events {
 		cmd.MarkFlagsMutuallyExclusive("file", name)
@@ -108,11 +120,11 @@ func (p program) send(ctx context.Context, o *sendOptions) error {
 	v := ask(ctx, o, target, key, body)
 	// A backend can put anything into its answer, the key it was sent included.
 	v.redact(key)
-	out := append(v.text(), '\n')
+	out := v.text()
 	if o.format == "json" {
-		out = append(marshal(v), '\n')
+		out = marshal(v)
 	}
-	if err := write(p.stdout, out); err != nil {
+	if err := write(p.stdout, append(out, '\n')); err != nil {
 		return err
 	}
 	if code := v.exitCode(); code != 0 {
@@ -125,10 +137,7 @@ func (p program) send(ctx context.Context, o *sendOptions) error {
 func ask(ctx context.Context, o *sendOptions, target *url.URL, key string, body []byte) *verdict {
 	var m ahp.Message
 	if err := ahp.Decode(body, &m); err != nil {
-		return failed("the message is not valid: %s", err.Message)
-	}
-	if m.Method != ahp.MethodIntercept && m.Method != ahp.MethodObserve {
-		return failed("the message's method is %s; want hooks/intercept or hooks/observe", m.Method)
+		return failed("the message is not valid: %s%s", err.Message, expected(body, &m, err))
 	}
 	client, err := newClient(o.caFile)
 	if err != nil {
@@ -162,7 +171,30 @@ func ask(ctx context.Context, o *sendOptions, target *url.URL, key string, body 
 	if len(answer) > maxAnswer {
 		return failed("the answer is larger than %d bytes", maxAnswer)
 	}
-	return judge(&m, resp, answer)
+	v := judge(&m, resp, answer)
+	if v.otherVersions && o.file == "" {
+		v.Message += " (--protocol-version)"
+	}
+	return v
+}
+
+// expected returns what a message that ahp.Decode has refused should have said
+// of its capabilities, where those are at fault and the event is a known one.
+func expected(body []byte, m *ahp.Message, err *ahp.Error) string {
+	const path = "params.capabilities"
+	if !strings.HasPrefix(err.Message, path) {
+		return ""
+	}
+	form := []byte(`{"effects":["deny"]}`)
+	if m.Version == ahp.Draft {
+		name := ahp.Text(ahp.Member(ahp.Member(ahp.Member(body, "params"), "event"), "type"))
+		event, ok := ahp.LookupEvent(ahp.Draft, string(name))
+		if !ok || !event.Interceptable(ahp.Draft) {
+			return ""
+		}
+		form = marshal(gateway.Capabilities(event, gateway.EveryEffect))
+	}
+	return fmt.Sprintf("; want %s to be all or some of %s", path, form)
 }
 
 // message returns the message to post.
@@ -207,12 +239,19 @@ func targetURL(raw string) (*url.URL, error) {
 	if raw == "" {
 		return nil, usage("--url is needed")
 	}
-	u, err := url.Parse(raw)
+	full := raw
+	bare := !strings.Contains(raw, "://") // host:port would be read as a scheme, or not at all
+	if bare {
+		full = "http://" + raw
+	}
+	u, err := url.Parse(full)
 	switch {
-	case err != nil:
+	case err != nil || bare && u.Hostname() == "":
 		return nil, usage("--url is no URL; want http://HOST:PORT or https://HOST")
 	case u.User != nil:
 		return nil, usage("--url holds a user name or password; name the variable of a bearer key with --key-env")
+	case bare:
+		return nil, usage("--url is %.128q, without a scheme; write %.128s", raw, full)
 	case u.Scheme != "http" && u.Scheme != "https", u.Host == "", u.Fragment != "":
 		return nil, usage("--url is %.128q; want http://HOST:PORT or https://HOST", raw)
 	}

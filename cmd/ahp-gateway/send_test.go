@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -25,12 +26,13 @@ func TestSendDecisions(t *testing.T) {
 		{"pass", "0.1", 0, "pass\n"},
 		{"pass", "draft", 0, "pass\n"},
 		{"no-effects", "draft", 0, "pass\n"},
-		{"allow", "draft", 0, "pass\n"},
+		{"allow", "draft", 0, "pass (and allowed)\n"},
 		{"deny", "0.1", 2, "deny: denied by the fake backend\n"},
 		{"deny-code", "draft", 2, "deny: denied by the fake backend (com.example.denied)\n"},
 		{"ask", "draft", 3, "ask\n"},
-		{`effects:[{"type":"modify","target":"input","operation":"merge","value":{}},{"type":"message","text":"m"}]`, "draft", 3, "changed: modify, message\n"},
-		{`effects:[{"type":"modify"},{"type":"ask","reason":"sure?"}]`, "draft", 3, "ask: sure?\n"},
+		{`effects:[{"type":"modify","target":"input","operation":"merge","value":{}},{"type":"message","text":"m"}]`, "draft", 3, "changed: input changed, message\n"},
+		{`effects:[{"type":"modify","target":"input"},{"type":"ask","reason":"sure?"},{"type":"modify","target":"input"}]`, "draft", 3, "ask (and input changed): sure?\n"},
+		{`effects:[{"type":"ask"},{"type":"flow","operation":"stop","reason":"r"},{"type":"inject"},{"type":"return","value":1}]`, "draft", 3, "ask (and flow stop, inject, return)\n"},
 		{`effects:[{"type":"ask"},{"type":"deny","reason":"no"},{"type":"allow"}]`, "draft", 2, "deny: no\n"},
 		{`effects:[{"type":"deny","reason":"r\u001b[2J\n\u202eX"}]`, "0.1", 2, "deny: r\uFFFD[2J\uFFFD\uFFFDX\n"},
 		{`effects:[{"Type":"allow","type":"deny","reason":"exact names","Reason":"other"}]`, "0.1", 2, "deny: exact names\n"},
@@ -86,16 +88,20 @@ func TestSendWithoutAnAnswer(t *testing.T) {
 	}
 }
 
+// raw is a list of one effect.
+func raw(effect string) []json.RawMessage { return []json.RawMessage{json.RawMessage(effect)} }
+
 func TestSendJSON(t *testing.T) {
 	for behaviour, want := range map[string]verdict{
-		"pass":            {Decision: "pass"},
-		"deny-code":       {Decision: "deny", Reason: "denied by the fake backend", Code: "com.example.denied", Effects: []string{"deny"}},
+		"pass":      {Decision: "pass"},
+		"deny-code": {Decision: "deny", Reason: "denied by the fake backend", Code: "com.example.denied", Effects: raw(`{"type":"deny","reason":"denied by the fake backend","code":"com.example.denied"}`)},
+		"effects:[ {\"type\":\"message\", \"text\":\"<b>\u202e\"} ]": {Decision: "changed", Effects: raw("{\"type\":\"message\",\"text\":\"<b>\\u202e\"}")},
 		"rpc-error-32004": {Decision: "error", ErrorCode: -32004, Message: "the fake backend's error"},
 		"status-403":      {Decision: "error", Status: 403},
 		"bad-json":        {Decision: "error", Message: "the answer is no strict JSON"},
 	} {
 		b := fakebackend.Start(t, fakebackend.Behave(behaviour))
-		r := call(t, "", "send", "--url", b.URL, "--command", "x", "--format", "json")
+		r := call(t, "", "send", "--url", b.URL, "--command", "x", "--format", "json", "--protocol-version", "draft")
 		var got verdict
 		if err := json.Unmarshal([]byte(r.stdout), &got); err != nil {
 			t.Errorf("send to a backend with %s prints %q; want JSON", behaviour, r.stdout)
@@ -130,8 +136,8 @@ func TestSendEvent(t *testing.T) {
 			t.Errorf("send %s posts %s; want a valid message, not %v", c.args, req.Body, err)
 			continue
 		}
-		if string(m.Event.ToolName) != c.tool || string(m.Event.Input) != c.input || !m.Capabilities.DenyOnly || len(m.Event.CallID) == 0 {
-			t.Errorf("send %s posts %s; want tool %s, input %s and deny as the only effect", c.args, req.Body, c.tool, c.input)
+		if string(m.Event.ToolName) != c.tool || string(m.Event.Input) != c.input || len(m.Event.CallID) == 0 {
+			t.Errorf("send %s posts %s; want tool %s and input %s", c.args, req.Body, c.tool, c.input)
 		}
 		if strings.Contains(c.args, "--event-id") && (string(m.Event.ID) != "e-1" || string(m.Event.SessionID) != "s-1" || string(m.Event.Source) != "urn:x:y") {
 			t.Errorf("send %s posts %s; want the ids of the flags", c.args, req.Body)
@@ -149,12 +155,132 @@ func TestSendEvent(t *testing.T) {
 	}
 }
 
+// Without --effects an event of flags advertises all that a backend may answer it
+// with, so that none fails for an effect that its snapshot has.
+func TestSendEffects(t *testing.T) {
+	every := ahp.ToolBefore.Bounds().Effects
+	deny := ahp.EffectSet(0).With(ahp.EffectDeny)
+	b := fakebackend.Start(t)
+	for _, c := range []struct {
+		args string
+		want ahp.EffectSet
+	}{
+		{"--protocol-version 0.1", deny},
+		{"--protocol-version 0.1 --effects deny", deny},
+		{"--protocol-version draft", every},
+		{"--protocol-version draft --effects deny", deny},
+		{"--protocol-version draft --effects ask,modify,ask", ahp.EffectSet(0).With(ahp.EffectAsk).With(ahp.EffectModify)},
+	} {
+		before := b.Count()
+		if r := call(t, "", append([]string{"send", "--url", b.URL}, strings.Fields(c.args)...)...); r.code != 0 {
+			t.Errorf("send %s = %d, %s%s; want 0", c.args, r.code, r.stdout, r.stderr)
+			continue
+		}
+		body := b.Requests()[before].Body
+		var m ahp.Message
+		if err := ahp.Decode(body, &m); err != nil || m.Capabilities.Effects != c.want {
+			t.Errorf("send %s posts %s, %v; want the effects %b", c.args, body, err, c.want)
+		}
+		if modify := strings.Contains(string(body), `"modify":{"input":{"merge":true,"replace":true}}`); modify != c.want.Has(ahp.EffectModify) {
+			t.Errorf("send %s posts %s; want both operations on the input: %t", c.args, body, !modify)
+		}
+	}
+}
+
+// Through the gateway, too, what a backend changes comes out of send.
+func TestSendThroughTheGateway(t *testing.T) {
+	b := fakebackend.Start(t, fakebackend.Behave(`effects:[{"type":"ask"},{"type":"modify","target":"input","operation":"merge","value":{"command":"ls -l"}}]`))
+	registration := fmt.Sprintf(`{"protocolVersion":"draft","hooks":[{"id":"com.example.policy","transport":{"type":"http","url":%q},
+"subscriptions":[{"events":["tool.before"],"mode":"intercept","timeoutMs":5000,"failurePolicy":"fail-closed","content":{"default":"metadata"}}]}]}`, b.URL)
+	p := launch(t, "serve", "--config", filepath.Join(folder(t, "gateway.yaml", openFile(registration)), "gateway.yaml"))
+	public, _ := p.urls()
+	for args, want := range map[string]string{
+		"":                    `^ask \(and input changed\)\n$`,
+		"--format json":       `^{"decision":"ask","effects":\[.*"command":"ls -l".*\]}\n$`,
+		"--effects deny,ask":  `^deny: .*fail_closed`,
+		"--file draft.json":   `^ask \(and input changed\)\n$`,
+		"--file 0.1.json":     `^error -32001: [^-]*: supported are draft\n$`,
+		"--file asked.json":   `(?s)^{\n  "subscriptions": \[\n.*"timeoutMs": 5250.*}\n$`,
+		"--file another.json": `(?s)^{\n.*"transports": \[\n.*}\n$`,
+	} {
+		dir := folder(t, "draft.json", string(newEvent(ahp.Draft).message()), "0.1.json", string(newEvent(ahp.V01).message()),
+			"asked.json", `{"jsonrpc":"2.0","id":1,"method":"hooks/configuration","params":{"protocolVersion":"draft"}}`,
+			"another.json", `{"jsonrpc":"2.0","id":1,"method":"hooks/capabilities","params":{"protocolVersion":"draft"}}`)
+		words := append([]string{"send", "--url", public}, strings.Fields(args)...)
+		if i := slices.Index(words, "--file"); i > 0 {
+			words[i+1] = filepath.Join(dir, words[i+1])
+		} else {
+			words = append(words, "--protocol-version", "draft", "--command", "ls")
+		}
+		if r := call(t, "", words...); !matches(want, r.stdout) {
+			t.Errorf("send %s = %d, %q, %q; want %s", args, r.code, r.stdout, r.stderr, want)
+		}
+	}
+	if r := call(t, "", "send", "--url", public); r.code != 1 || !strings.HasSuffix(r.stdout, ": supported are draft (--protocol-version)\n") {
+		t.Errorf("send of a 0.1 event to a tenant of draft = %d, %q; want 1 and the flag", r.code, r.stdout)
+	}
+	p.quit()
+}
+
+// What the other side answers about itself is printed.
+func TestSendQuestions(t *testing.T) {
+	ask := func(method string) string {
+		return `{"jsonrpc":"2.0","id":1,"method":"hooks/` + method + `","params":{"protocolVersion":"draft"}}`
+	}
+	for _, c := range []struct {
+		behaviour, method string
+		code              int
+		text, json        string
+	}{
+		{"configuration-empty", "configuration", 0, "{\n  \"subscriptions\": []\n}\n", `{"decision":"answered","answer":{"subscriptions":[]}}` + "\n"},
+		{`configuration:{"a":"\u001b"}`, "configuration", 0, "{\n  \"a\": \"\\u001b\"\n}\n", `{"decision":"answered","answer":{"a":"\u001b"}}` + "\n"},
+		{"configuration-null", "configuration", 1, "error: result.configuration is no object\n", `{"decision":"error","message":"result.configuration is no object"}` + "\n"},
+		{"rpc-error-32601", "configuration", 1, "error -32601: the fake backend's error\n", `{"decision":"error","errorCode":-32601,"message":"the fake backend's error"}` + "\n"},
+		{`result:{"protocolVersion":"draft","manifest":{"events":[]}}`, "capabilities", 0, "{\n  \"events\": []\n}\n", `{"decision":"answered","answer":{"events":[]}}` + "\n"},
+		{"rpc-error-32601", "capabilities", 1, "error -32601: the fake backend's error\n", `{"decision":"error","errorCode":-32601,"message":"the fake backend's error"}` + "\n"},
+		{"pass", "capabilities", 1, "error: the answer is no result with the request's id and a manifest\n", `{"decision":"error","message":"the answer is no result with the request's id and a manifest"}` + "\n"},
+		{"id-mismatch", "capabilities", 1, "error: the answer is no result with the request's id and a manifest\n", `{"decision":"error","message":"the answer is no result with the request's id and a manifest"}` + "\n"},
+		{"bad-json", "capabilities", 1, "error: the answer is no strict JSON object\n", `{"decision":"error","message":"the answer is no strict JSON object"}` + "\n"},
+	} {
+		for format, want := range map[string]string{"text": c.text, "json": c.json} {
+			b := fakebackend.Start(t, fakebackend.Behave(c.behaviour))
+			r := call(t, ask(c.method), "send", "--url", b.URL, "--file", "-", "--format", format)
+			if r.code != c.code || r.stdout != want || r.stderr != "" {
+				t.Errorf("send of hooks/%s to a backend with %s = %d, %q, %q; want %d, %q", c.method, c.behaviour, r.code, r.stdout, r.stderr, c.code, want)
+			}
+		}
+	}
+}
+
+// What is wrong in a file's capabilities is answered with what they may be.
+func TestSendSaysTheExpectedCapabilities(t *testing.T) {
+	message := func(version, event, capabilities string) string {
+		m := newEvent(ahp.Draft)
+		if version == "0.1" {
+			m = newEvent(ahp.V01)
+		}
+		form := string(marshal(m.capabilities()))
+		return strings.NewReplacer(form, capabilities, `"tool.before"`, `"`+event+`"`).Replace(string(m.message()))
+	}
+	for _, c := range []struct{ message, want string }{
+		{message("0.1", "tool.before", `{"effects":["ask"]}`), `; want params.capabilities to be all or some of {"effects":["deny"]}` + "\n"},
+		{message("draft", "tool.before", `{"effects":["modify"]}`), `; want params.capabilities to be all or some of {"effects":["deny","allow",`},
+		{message("draft", "tool.before", `{"effects":["modify"],"modify":true}`), `"modify":{"input":{"merge":true,"replace":true}}}` + "\n"},
+		{message("draft", "turn.end", `{"effects":[1]}`), "params.capabilities.effects is no list of strings\n"},
+		{message("draft", "tool.before", `{"effects":["deny"],"effects":1}`), "error: the message is not valid: Parse error\n"},
+	} {
+		r := call(t, c.message, "send", "--url", "http://127.0.0.1:9", "--file", "-")
+		if r.code != 1 || !strings.HasPrefix(r.stdout, "error: the message is not valid: ") || !strings.Contains(r.stdout, c.want) {
+			t.Errorf("send of %s = %d, %q, %q; want 1 and %q", c.message, r.code, r.stdout, r.stderr, c.want)
+		}
+	}
+}
+
 func TestSendFile(t *testing.T) {
 	b := fakebackend.Start(t, fakebackend.Behave("deny"))
 	intercept := "\n" + string(newEvent(ahp.Draft).message()) + " \n"
 	observe := `{"jsonrpc":"2.0","method":"hooks/observe","params":{"protocolVersion":"0.1","event":{"id":"e","source":"urn:x:y","type":"session.start","time":"2026-01-02T03:04:05Z","session":{"id":"s"}}}}`
 	dir := folder(t, "intercept.json", intercept, "observe.json", observe,
-		"capabilities.json", `{"jsonrpc":"2.0","id":1,"method":"hooks/capabilities","params":{"protocolVersion":"draft"}}`,
 		"broken.json", `{"jsonrpc":`)
 	for _, c := range []struct {
 		file, stdin string
@@ -165,7 +291,6 @@ func TestSendFile(t *testing.T) {
 		{"intercept.json", "", 2, "deny: denied by the fake backend\n", intercept},
 		{"-", intercept, 2, "deny: denied by the fake backend\n", intercept},
 		{"observe.json", "", 0, "accepted\n", observe},
-		{"capabilities.json", "", 1, "error: the message's method is hooks/capabilities; want hooks/intercept or hooks/observe\n", ""},
 		{"broken.json", "", 1, "error: the message is not valid: Parse error\n", ""},
 		{"-", strings.Repeat(" ", maxMessage+1), 1, "", ""},
 		{"absent.json", "", 1, "", ""},
@@ -201,7 +326,15 @@ func TestSendUsage(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
 		{"", "--url is needed"},
 		{"--url :", "--url is no URL"},
-		{"--url localhost:1", `--url is "localhost:1"`},
+		{"--url localhost:1", `--url is "localhost:1", without a scheme; write http://localhost:1`},
+		{"--url 127.0.0.1:8797/x", `write http://127.0.0.1:8797/x`},
+		{"--url [::1]:8797", `write http://[::1]:8797`},
+		{"--url u:" + canaryKey + "@127.0.0.1:1", "user name or password"},
+		{"--url " + b.URL + " ls", "takes no arguments: write --command ls"},
+		{"--url " + b.URL + " git push", "takes no arguments: write --command 'git push'"},
+		{"--url " + b.URL + " --effects deny,ask", `--effects is "deny,ask"; want deny, the only one of 0.1`},
+		{"--url " + b.URL + " --protocol-version draft --effects deny,x", `--effects has "x"; want some of deny,allow,ask,`},
+		{"--url " + b.URL + " --file x --effects deny", "effects file"},
 		{"--url ftp://127.0.0.1/", `--url is "ftp://127.0.0.1/"`},
 		{"--url http:///hooks", `--url is "http:///hooks"`},
 		{"--url http://u:" + canaryKey + "@127.0.0.1/", "user name or password"},
@@ -249,6 +382,7 @@ func TestSendKey(t *testing.T) {
 		"deny:no entry for " + canaryKey,
 		`effects:[{"type":"deny","reason":"x","code":"com.example.` + canaryKey + `"}]`,
 		`error:{"code":-32603,"message":"Bearer ` + canaryKey + `"}`,
+		`effects:[{"type":"deny","reason":"x","extensions":{"com.example.note":["\"","` + canaryKey + `","\u0063` + canaryKey[1:] + `"]}}]`,
 		"redirect",
 	} {
 		for _, format := range []string{"text", "json"} {

@@ -46,7 +46,7 @@ Exit codes: 0 an orderly end, 1 a configuration or runtime error or an end at
 once, 2 wrong usage.`,
 		Example: `  ahp-gateway serve --config gateway.yaml
   ahp-gateway serve --config gateway.yaml --log-level debug --log-format json`,
-		Args: cobra.NoArgs,
+		Args: noArguments("--config %s"),
 		RunE: action(func(ctx context.Context) error { return p.serve(ctx, o) }),
 	}
 	f := cmd.Flags()

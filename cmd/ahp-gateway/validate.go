@@ -8,7 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ahp-gateway/ahp-gateway/ahp"
 	"github.com/ahp-gateway/ahp-gateway/config"
+	"github.com/ahp-gateway/ahp-gateway/gateway"
 )
 
 type validateOptions struct {
@@ -31,15 +33,20 @@ limits.budget caps, and the timeoutMs that a harness must set for the gateway:
 the worst case and 250 ms for the gateway and the way there. A harness with less
 can give up before the gateway has answered.
 
+For a draft document it also prints the subscriptions that a harness needs which
+does not ask the gateway for them by hooks/configuration: the same that it would
+be answered, one JSON object on a line.
+
 Nothing is called: of a backend that lists no subscriptions it says that they are
-discovered at load, and leaves them out of the times.
+discovered at load, and leaves them out. Times and subscriptions of that document
+are then marked as incomplete.
 
 --format json prints one document on standard output instead.
 
 Exit codes: 0 good, 1 bad, 2 wrong usage.`,
 		Example: `  ahp-gateway validate --config gateway.yaml
   ahp-gateway validate --registration hooks.json --format json`,
-		Args: cobra.NoArgs,
+		Args: noArguments("--config %[1]s or --registration %[1]s"),
 		RunE: action(func(context.Context) error { return p.validate(o) }),
 	}
 	f := cmd.Flags()
@@ -58,6 +65,9 @@ type validation struct {
 	// Discovered are the backends that are asked for their subscriptions when
 	// the file is loaded. They are in none of the chains.
 	Discovered []discovered `json:"discovered"`
+	// Harnesses are how harnesses of draft are registered, one for each tenant
+	// with a draft document.
+	Harnesses []harness `json:"harnesses"`
 }
 
 func (p program) validate(o validateOptions) error {
@@ -68,7 +78,7 @@ func (p program) validate(o validateOptions) error {
 		return usage("--format is %.64q; want text or json", o.format)
 	}
 	file := o.config + o.registration
-	v := validation{Mistakes: []config.Mistake{}, Warnings: []config.Mistake{}, Chains: []chain{}, Discovered: []discovered{}}
+	v := validation{Mistakes: []config.Mistake{}, Warnings: []config.Mistake{}, Chains: []chain{}, Discovered: []discovered{}, Harnesses: []harness{}}
 	docs, warnings, err := checkDocuments(o)
 	if err == nil {
 		v.Valid = true
@@ -78,6 +88,7 @@ func (p program) validate(o validateOptions) error {
 	v.Warnings = append(v.Warnings, warnings...)
 	v.Chains = append(v.Chains, docs.chains...)
 	v.Discovered = append(v.Discovered, docs.discovered...)
+	v.Harnesses = append(v.Harnesses, docs.harnesses...)
 
 	if o.format == "json" {
 		if err := p.writeJSON(v); err != nil {
@@ -101,14 +112,24 @@ func (p program) validate(o validateOptions) error {
 type documents struct {
 	chains     []chain
 	discovered []discovered
+	harnesses  []harness
 }
 
 // add adds what there is to say of one document.
 func (d *documents) add(tenant string, budget time.Duration, reg *config.Registration) error {
-	chains, err := chainsOf(tenant, budget, reg)
-	d.chains = append(d.chains, chains...)
-	d.discovered = append(d.discovered, discoveredOf(tenant, reg)...)
-	return err
+	table, err := tableOf(reg)
+	if err != nil {
+		return err
+	}
+	later := discoveredOf(tenant, reg)
+	incomplete := len(later) > 0
+	d.discovered = append(d.discovered, later...)
+	d.chains = append(d.chains, chainsOf(tenant, budget, table, incomplete)...)
+	if reg.Version == ahp.Draft {
+		subscriptions := append([]gateway.Subscription{}, gateway.Subscriptions(table, budget)...)
+		d.harnesses = append(d.harnesses, harness{tenant, reg.Version.String(), subscriptions, incomplete})
+	}
+	return nil
 }
 
 // checkDocuments reads the document that o names, times its chains and finds
@@ -150,6 +171,12 @@ func validText(file string, v *validation) []byte {
 	}
 	if len(v.Chains)+len(v.Discovered) == 0 {
 		out.WriteString("no event is intercepted\n")
+	}
+	for _, h := range v.Harnesses {
+		if len(h.Subscriptions) > 0 {
+			out.WriteString(h.String())
+			out.WriteByte('\n')
+		}
 	}
 	return out.Bytes()
 }

@@ -2,8 +2,10 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -13,19 +15,26 @@ import (
 
 // verdict is what became of a message, as send prints it.
 type verdict struct {
-	// Decision is pass, deny, ask, changed or error, or accepted for an
-	// observation.
+	// Decision is pass, deny, ask, changed or error; accepted for an
+	// observation, and answered for a question about the other side.
 	Decision string `json:"decision"`
 	// Reason and Code are those of a deny.
 	Reason string `json:"reason,omitempty"`
 	Code   string `json:"code,omitempty"`
-	// Effects are the types of the answer's effects, in order.
-	Effects []string `json:"effects,omitempty"`
+	// Effects are the answer's effects, in order.
+	Effects []json.RawMessage `json:"effects,omitempty"`
+	// Answer is the configuration or the manifest that was asked for.
+	Answer json.RawMessage `json:"answer,omitempty"`
 	// ErrorCode is that of a JSON-RPC error, Status an HTTP status that is no
 	// success; Message says what went wrong.
 	ErrorCode int    `json:"errorCode,omitempty"`
 	Status    int    `json:"status,omitempty"`
 	Message   string `json:"message,omitempty"`
+
+	// does says what the effects do beside what the decision's name says.
+	does []string
+	// otherVersions is set where Message names the snapshots that are spoken.
+	otherVersions bool
 }
 
 // failed is the verdict of a message that got no decision.
@@ -33,18 +42,24 @@ func failed(format string, args ...any) *verdict {
 	return &verdict{Decision: "error", Message: fmt.Sprintf(format, args...)}
 }
 
-// text returns the verdict as one line for people.
+// text returns the verdict for people: one line, or more for an answer. Beside
+// a denial nothing else that the answer holds comes about.
 func (v *verdict) text() []byte {
 	var s string
+	does := strings.Join(v.does, ", ")
 	switch {
+	case v.Decision == "answered":
+		var out bytes.Buffer
+		if err := json.Indent(&out, v.Answer, "", "  "); err != nil {
+			panic("ahp-gateway: " + err.Error()) // it has been decoded
+		}
+		return escapeInvisible(out.Bytes())
+	case v.Decision == "changed":
+		s = "changed: " + does
 	case v.Decision == "deny" && v.Code != "":
 		s = fmt.Sprintf("deny: %s (%s)", v.Reason, v.Code)
 	case v.Decision == "deny":
 		s = "deny: " + v.Reason
-	case v.Decision == "changed":
-		s = "changed: " + strings.Join(v.Effects, ", ")
-	case v.Decision == "ask" && v.Reason != "":
-		s = "ask: " + v.Reason
 	case v.ErrorCode != 0:
 		s = fmt.Sprintf("error %d: %s", v.ErrorCode, v.Message)
 	case v.Status != 0:
@@ -55,14 +70,19 @@ func (v *verdict) text() []byte {
 	case v.Decision == "error":
 		s = "error: " + v.Message
 	default:
-		s = v.Decision
+		if s = v.Decision; does != "" {
+			s += " (and " + does + ")"
+		}
+		if v.Reason != "" {
+			s += ": " + v.Reason
+		}
 	}
 	return []byte(printable(s))
 }
 
 func (v *verdict) exitCode() int {
 	switch v.Decision {
-	case "pass", "accepted":
+	case "pass", "accepted", "answered":
 		return 0
 	case "deny":
 		return exitDeny
@@ -79,12 +99,38 @@ func (v *verdict) redact(key string) {
 		return
 	}
 	texts := []*string{&v.Reason, &v.Code, &v.Message}
-	for i := range v.Effects {
-		texts = append(texts, &v.Effects[i])
+	for i := range v.does {
+		texts = append(texts, &v.does[i])
 	}
 	for _, t := range texts {
 		*t = strings.ReplaceAll(*t, key, "[key]")
 	}
+	for i, effect := range v.Effects {
+		v.Effects[i] = redactStrings(effect, key)
+	}
+	v.Answer = redactStrings(v.Answer, key)
+}
+
+// redactStrings takes the key out of every string of raw, which is valid JSON:
+// an escape in it must not hide the key.
+func redactStrings(raw json.RawMessage, key string) json.RawMessage {
+	var out []byte
+	for len(raw) > 0 {
+		start := bytes.IndexByte(raw, '"')
+		if start < 0 {
+			break
+		}
+		end := start + 1
+		for ; raw[end] != '"'; end++ {
+			if raw[end] == '\\' {
+				end++
+			}
+		}
+		out = append(out, raw[:start]...)
+		out = append(out, marshal(strings.ReplaceAll(string(ahp.Text(raw[start:end+1])), key, "[key]"))...)
+		raw = raw[end+1:]
+	}
+	return append(out, raw...)
 }
 
 // maxPrinted is how much of a text that came from outside is shown, in bytes.
@@ -119,18 +165,43 @@ func judge(m *ahp.Message, resp *http.Response, body []byte) *verdict {
 		return failed("the answer is not application/json")
 	}
 	call := ahp.Call{ID: m.ID, Version: m.Version}
-	answer := ahp.Response{Body: body}
-	switch f := ahp.DecodeResponse(&call, &answer); f.Class {
-	case ahp.NoFailure:
-		return weigh(m.Version, answer.Effects)
+	var f ahp.Failure
+	switch m.Method {
+	case ahp.MethodCapabilities:
+		return manifestOf(m, body)
+	case ahp.MethodConfiguration:
+		var configuration []byte
+		if configuration, f = ahp.DecodeConfiguration(&call, body); f.OK() {
+			return &verdict{Decision: "answered", Answer: configuration}
+		}
+	default:
+		answer := ahp.Response{Body: body}
+		if f = ahp.DecodeResponse(&call, &answer); f.OK() {
+			return weigh(m.Version, answer.Effects)
+		}
+	}
+	switch f.Class {
 	case ahp.FailRPCError, ahp.FailVersionUnsupported, ahp.FailEventUnsupported:
 		if v := rpcError(body); v != nil {
 			return v
 		}
-		return failed("%s", f.Detail)
-	default:
-		return failed("%s", f.Detail)
 	}
+	return failed("%s", f.Detail)
+}
+
+// manifestOf returns the verdict of an answer to hooks/capabilities.
+func manifestOf(m *ahp.Message, body []byte) *verdict {
+	if body = bytes.TrimSpace(body); !ahp.Strict(body) || ahp.KindOf(body) != ahp.KindObject {
+		return failed("the answer is no strict JSON object")
+	}
+	if v := rpcError(body); v != nil {
+		return v
+	}
+	manifest := ahp.Member(ahp.Member(body, "result"), "manifest")
+	if ahp.KindOf(manifest) != ahp.KindObject || !bytes.Equal(ahp.Member(body, "id"), m.ID) {
+		return failed("the answer is no result with the request's id and a manifest")
+	}
+	return &verdict{Decision: "answered", Answer: manifest}
 }
 
 func badStatus(resp *http.Response, body []byte) *verdict {
@@ -156,9 +227,9 @@ func rpcError(body []byte) *verdict {
 		supported = append(supported, string(ahp.Text(v)))
 	}
 	if len(supported) > 0 {
-		message += ": supported are " + strings.Join(supported, ", ") + " (--protocol-version)"
+		message += ": supported are " + strings.Join(supported, ", ")
 	}
-	return &verdict{Decision: "error", ErrorCode: code, Message: message}
+	return &verdict{Decision: "error", ErrorCode: code, Message: message, otherVersions: len(supported) > 0}
 }
 
 // weigh returns the verdict of a list of effects: the most severe one names it.
@@ -170,7 +241,10 @@ func weigh(version ahp.Version, effects []byte) *verdict {
 		if !ok {
 			return failed("the answer has an unknown effect")
 		}
-		v.Effects = append(v.Effects, kind.String())
+		v.Effects = append(v.Effects, raw)
+		if what := doing(kind, raw); what != "" && !slices.Contains(v.does, what) {
+			v.does = append(v.does, what)
+		}
 		switch {
 		case kind == ahp.EffectDeny && reason == "":
 			return failed("the answer has a deny without a reason")
@@ -184,4 +258,20 @@ func weigh(version ahp.Version, effects []byte) *verdict {
 		}
 	}
 	return v
+}
+
+// doing says what an effect does, or "" where it names the decision.
+func doing(kind ahp.EffectType, raw []byte) string {
+	switch kind {
+	case ahp.EffectDeny, ahp.EffectAsk:
+		return ""
+	case ahp.EffectAllow:
+		return "allowed"
+	case ahp.EffectModify:
+		return string(ahp.Text(ahp.Member(raw, "target"))) + " changed"
+	case ahp.EffectFlow:
+		return "flow " + string(ahp.Text(ahp.Member(raw, "operation")))
+	default:
+		return kind.String()
+	}
 }
