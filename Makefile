@@ -6,10 +6,10 @@ BENCH       ?= .
 STATICCHECK ?= $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race lint fuzz interop bench check demo clean
+.PHONY: help build test race lint fuzz interop microbench bench bench-peers bench-check check demo clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## build bin/ahp-gateway
 	$(GO) build -trimpath -o bin/ahp-gateway ./cmd/ahp-gateway
@@ -31,8 +31,17 @@ fuzz: ## run every fuzz target for FUZZTIME each
 interop: build ## the official Python SDK before and behind the gateway
 	@sh test/interop/run.sh bin/ahp-gateway
 
-bench: ## run the benchmarks whose names match BENCH
+microbench: ## run the benchmarks of the packages whose names match BENCH
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem ./...
+
+bench: ## measure the gateway in every setting (about half an hour)
+	$(GO) run ./bench run
+
+bench-peers: ## measure the gateway beside the proxies that are installed
+	$(GO) run ./bench peers
+
+bench-check: ## measure briefly and hold the ratios against bench/thresholds.json
+	$(GO) run ./bench check
 
 check: lint test race ## what a change must pass
 

@@ -36,6 +36,9 @@ var architecture = map[string]rule{
 		modules: []string{"github.com/valyala/fasthttp"},
 		tests:   []string{"internal/fakebackend"},
 	},
+	"bench":      {ours: []string{"bench/load", "bench/peer"}, modules: []string{"github.com/HdrHistogram/hdrhistogram-go"}},
+	"bench/load": {modules: []string{"github.com/HdrHistogram/hdrhistogram-go", "github.com/valyala/fasthttp", "golang.org/x/sys"}},
+	"bench/peer": {modules: []string{"github.com/valyala/fasthttp"}},
 	"breaker": {
 		ours:    []string{"ahp"},
 		modules: []string{"github.com/sony/gobreaker/v2"},

@@ -1,0 +1,216 @@
+package load
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+	"github.com/valyala/fasthttp"
+)
+
+// Options describe one run.
+type Options struct {
+	// Address is the host and port to connect to, and TLS how, or nil.
+	Address string
+	TLS     *tls.Config
+	// Templates are taken in turn.
+	Templates []*Template
+	// ID returns the event id of the n-th request, counted from 0. Default: n.
+	ID func(n uint64) uint64
+	// Connections are open throughout. Default: 32.
+	Connections int
+	// Rate is in requests per second; 0 is a closed loop.
+	Rate float64
+	// The run ends after Requests of them, or, if that is 0, after Duration.
+	Requests uint64
+	Duration time.Duration
+	// Accept reports whether an answer is what was asked for.
+	Accept func(status int, body []byte) bool
+}
+
+// Result is what a run has measured.
+type Result struct {
+	Requests uint64 // answered, accepted or not
+	Errors   uint64 // not accepted, or not answered
+	First    string // of the errors
+	Elapsed  time.Duration
+	// Latency is in nanoseconds: from when a request was due in an open loop,
+	// and from when it was sent in a closed one.
+	Latency *hdrhistogram.Histogram
+	// Lag is, in nanoseconds, how late an open loop sent what it had time to
+	// wait for: what the generator itself adds.
+	Lag *hdrhistogram.Histogram
+}
+
+// PerSecond returns the answers per second.
+func (r *Result) PerSecond() float64 { return float64(r.Requests) / r.Elapsed.Seconds() }
+
+// timeout bounds one request.
+const timeout = 30 * time.Second
+
+func newHistogram() *hdrhistogram.Histogram {
+	return hdrhistogram.New(1, int64(2*timeout), 3)
+}
+
+// run is one run under way.
+type run struct {
+	Options
+	start  time.Time
+	end    time.Time // of a run of some duration
+	next   atomic.Uint64
+	mu     sync.Mutex
+	result Result
+}
+
+// Run sends requests as o says. It returns an error if it cannot connect.
+func Run(o Options) (*Result, error) {
+	if o.Connections == 0 {
+		o.Connections = 32
+	}
+	if o.ID == nil {
+		o.ID = func(n uint64) uint64 { return n }
+	}
+	r := &run{Options: o, result: Result{Latency: newHistogram(), Lag: newHistogram()}}
+	conns := make([]*conn, o.Connections)
+	for i := range conns {
+		c, err := r.connect()
+		if err != nil {
+			for _, c := range conns[:i] {
+				c.Close()
+			}
+			return nil, fmt.Errorf("load: %w", err)
+		}
+		conns[i] = c
+	}
+	r.start = time.Now()
+	r.end = r.start.Add(o.Duration)
+	var all sync.WaitGroup
+	for _, c := range conns {
+		all.Go(func() {
+			runtime.LockOSThread() // and never unlocked: the thread's timer slack goes with it
+			precise()
+			defer c.Close()
+			r.work(c)
+		})
+	}
+	all.Wait()
+	r.result.Elapsed = time.Since(r.start)
+	return &r.result, nil
+}
+
+// conn is one connection and what it has measured.
+type conn struct {
+	net.Conn
+	r            *bufio.Reader
+	answer       fasthttp.Response
+	request      []byte // made from of
+	of           *Template
+	latency, lag *hdrhistogram.Histogram
+}
+
+func (r *run) connect() (*conn, error) {
+	plain, err := net.DialTimeout("tcp", r.Address, timeout)
+	if err != nil {
+		return nil, err
+	}
+	if r.TLS == nil {
+		if plain, err = blocking(plain); err != nil {
+			return nil, err
+		}
+	} else {
+		plain = tls.Client(plain, r.TLS)
+	}
+	return &conn{Conn: plain, r: bufio.NewReaderSize(plain, 16<<10), latency: newHistogram(), lag: newHistogram()}, nil
+}
+
+// work sends requests until the run is over.
+func (r *run) work(c *conn) {
+	var answered, failed uint64
+	var first error
+	for {
+		n := r.next.Add(1) - 1
+		if r.Requests > 0 && n >= r.Requests {
+			break
+		}
+		var due time.Time
+		if r.Rate > 0 {
+			due = r.start.Add(time.Duration(float64(n) / r.Rate * float64(time.Second)))
+			if r.Requests == 0 && due.After(r.end) {
+				break
+			}
+			if wait := time.Until(due); wait > 0 {
+				pause(wait)
+				c.lag.RecordValue(int64(max(0, time.Since(due))))
+			}
+		} else if due = time.Now(); r.Requests == 0 && due.After(r.end) {
+			break
+		}
+		if err := r.exchange(c, n); err != nil {
+			failed++
+			if first == nil {
+				first = err
+			}
+			if errors.As(err, new(*refusal)) {
+				answered++
+			} else {
+				c.Close()
+				again, err := r.connect()
+				if err != nil {
+					break
+				}
+				c.Conn, c.r = again.Conn, again.r
+			}
+			continue
+		}
+		answered++
+		c.latency.RecordValue(int64(time.Since(due)))
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.result.Requests += answered
+	r.result.Errors += failed
+	if r.result.First == "" && first != nil {
+		r.result.First = first.Error()
+	}
+	r.result.Latency.Merge(c.latency)
+	r.result.Lag.Merge(c.lag)
+}
+
+// refusal is an answer that was not accepted.
+type refusal struct {
+	status int
+	body   []byte
+}
+
+func (r *refusal) Error() string { return fmt.Sprintf("status %d: %.200s", r.status, r.body) }
+
+// exchange sends the n-th request and reads the answer.
+func (r *run) exchange(c *conn, n uint64) error {
+	if t := r.Templates[n%uint64(len(r.Templates))]; t != c.of {
+		c.request, c.of = append(c.request[:0], t.raw...), t
+	}
+	c.of.identify(c.request, r.ID(n))
+	if r.TLS != nil || !blocks { // a blocking socket has its own
+		if err := c.SetDeadline(time.Now().Add(timeout)); err != nil {
+			return err
+		}
+	}
+	if _, err := c.Write(c.request); err != nil {
+		return err
+	}
+	if err := c.answer.Read(c.r); err != nil {
+		return err
+	}
+	if r.Accept != nil && !r.Accept(c.answer.StatusCode(), c.answer.Body()) {
+		return &refusal{c.answer.StatusCode(), bytes.Clone(c.answer.Body())}
+	}
+	return nil
+}

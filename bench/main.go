@@ -1,0 +1,177 @@
+// Command bench measures the gateway and what it is compared with.
+//
+//	go run ./bench run      the gateway in every setting, against its floor and bare Go proxies
+//	go run ./bench peers    the gateway against the proxies that are installed
+//	go run ./bench check    a short run, held against thresholds.json
+//	go run ./bench report   a Markdown table and an HTML page of the last results
+//	go run ./bench drive    a load on a gateway that is running already
+//
+// README.md says what is measured and how to read it.
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/ahp-gateway/ahp-gateway/bench/load"
+	"github.com/ahp-gateway/ahp-gateway/bench/peer"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+const usageText = "usage: bench run | peers | check | report | drive   (each with -h for its flags)"
+
+// run is the command.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	if len(args) == 0 {
+		return errors.New(usageText)
+	}
+	name, args := args[0], args[1:]
+	flags := flag.NewFlagSet("bench "+name, flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	switch name {
+	case "run", "peers", "check":
+		p := plan{workers: 1, rounds: 14, requests: 20000, out: "bench/results/" + name + ".json"}
+		if name == "check" {
+			p.rounds, p.requests, p.out = 6, 10000, ""
+		}
+		flags.IntVar(&p.rounds, "rounds", p.rounds, "how often each cell is measured, in alternating order")
+		flags.IntVar(&p.requests, "requests", p.requests, "in each round of each cell, of small events")
+		flags.IntVar(&p.workers, "workers", p.workers, "processors that each program may use")
+		flags.StringVar(&p.only, "only", "", "the groups to measure, comma-separated; default: all")
+		flags.StringVar(&p.out, "out", p.out, "file for the results")
+		thresholds := flags.String("thresholds", "bench/thresholds.json", "what check holds the results against")
+		if err := flags.Parse(args); err != nil {
+			return err
+		}
+		results, err := measure(ctx, name, p, stderr)
+		if err != nil {
+			return err
+		}
+		if p.out != "" {
+			if err := results.save(p.out); err != nil {
+				return err
+			}
+		}
+		if name == "check" {
+			return check(results, *thresholds, stdout)
+		}
+		return writeMarkdown(stdout, []*Results{results}, *thresholds)
+	case "report":
+		page := flags.String("html", "bench/results/report.html", "where the page goes")
+		thresholds := flags.String("thresholds", "bench/thresholds.json", "the goals")
+		if err := flags.Parse(args); err != nil {
+			return err
+		}
+		files := flags.Args()
+		if len(files) == 0 {
+			files = []string{"bench/results/run.json", "bench/results/peers.json"}
+		}
+		return report(files, *thresholds, *page, stdout)
+	case "drive":
+		return drive(flags, args, stdout)
+	case "serve":
+		return serve(ctx, flags, args, stdout)
+	default:
+		return fmt.Errorf("no command %q; %s", name, usageText)
+	}
+}
+
+// drive sends a load to a gateway and tells how it was answered.
+func drive(flags *flag.FlagSet, args []string, stdout io.Writer) error {
+	to := flags.String("url", "http://127.0.0.1:8787/hooks", "where events go")
+	secret := flags.String("key", "", "bearer key")
+	draft := flags.Bool("draft", false, "snapshot draft instead of 0.1")
+	size := flags.Int("size", small, "of an event, in bytes")
+	same := flags.Bool("duplicates", false, "a few event ids again and again")
+	o := load.Options{Accept: decided}
+	flags.Uint64Var(&o.Requests, "requests", 20000, "how many; 0 is as many as fit into the duration")
+	flags.DurationVar(&o.Duration, "duration", 10*time.Second, "how long")
+	flags.Float64Var(&o.Rate, "rate", 0, "requests per second; 0 is as many as are answered")
+	flags.IntVar(&o.Connections, "connections", 32, "open at once")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	u, err := url.Parse(*to)
+	if err != nil || u.Host == "" {
+		return fmt.Errorf("drive: %q is no URL", *to)
+	}
+	if o.Address = u.Host; u.Scheme == "https" {
+		o.TLS = &tls.Config{ServerName: u.Hostname()}
+	}
+	var headers []string
+	if *secret != "" {
+		headers = append(headers, "Authorization: Bearer "+*secret)
+	}
+	o.Templates = []*load.Template{load.NewTemplate(u.Host, u.RequestURI(), event(*draft, false, *size), headers...)}
+	series := int(time.Now().Unix()) & 0xff // so that ids are not those of the last run
+	if o.ID = fresh(series); *same {
+		o.ID = repeated(series)
+	}
+	r, err := load.Run(o)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(stdout, "%d requests in %s: %.0f/s, %d failed\n", r.Requests, r.Elapsed.Round(time.Millisecond), r.PerSecond(), r.Errors)
+	l := latencies(r.Latency)
+	for _, q := range quantiles {
+		fmt.Fprintf(stdout, "%-6s %8.0f µs\n", q.name, l[q.name])
+	}
+	if r.Errors > 0 {
+		return fmt.Errorf("drive: %d requests failed, such as: %s", r.Errors, r.First)
+	}
+	return nil
+}
+
+// serve is one of our own peers in a process of its own.
+func serve(ctx context.Context, flags *flag.FlagSet, args []string, stdout io.Writer) error {
+	var s peer.Script
+	to := flags.String("to", "", "URL of the backend")
+	hops := flags.Int("hops", 1, "calls to the backend for each request")
+	flags.StringVar(&s.Effects, "effects", "", "raw effects array")
+	flags.Float64Var(&s.Deny, "deny", 0, "share of requests denied")
+	flags.Float64Var(&s.Fail, "fail", 0, "share of requests answered 503")
+	flags.Func("delay", "how long an answer takes: 5ms or exp:5ms", s.ParseDelay)
+	if len(args) == 0 {
+		return errors.New("serve: backend, fasthttp, nethttp or sink")
+	}
+	if err := flags.Parse(args[1:]); err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	context.AfterFunc(ctx, func() { l.Close() })
+	fmt.Fprintf(stdout, "listening on http://%s/hooks\n", l.Addr())
+	switch args[0] {
+	case "backend":
+		return peer.Backend(l, s)
+	case "fasthttp":
+		return peer.FastHTTP(l, *to, *hops)
+	case "nethttp":
+		return peer.NetHTTP(l, *to)
+	case "sink":
+		return peer.Sink(l)
+	default:
+		return fmt.Errorf("serve: no %q", args[0])
+	}
+}
