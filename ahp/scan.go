@@ -3,6 +3,7 @@ package ahp
 import (
 	"bytes"
 	"encoding/binary"
+	"math/bits"
 	"unicode/utf8"
 )
 
@@ -181,10 +182,11 @@ func plain(b []byte) int {
 		quote := w ^ ones*'"'
 		slash := w ^ ones*'\\'
 		// A byte's high bit is set where that byte is zero after the exclusive
-		// or, or below 0x20; borrows only ever add a false hit behind a true one.
-		hit := ((quote - ones) &^ quote) | ((slash - ones) &^ slash) | ((w - ones*0x20) &^ w)
-		if hit&highs != 0 {
-			break
+		// or, or below 0x20; borrows only ever add a false hit behind a true one,
+		// so the first is where it seems to be.
+		hit := (((quote - ones) &^ quote) | ((slash - ones) &^ slash) | ((w - ones*0x20) &^ w)) & highs
+		if hit != 0 {
+			return i + bits.TrailingZeros64(hit)/8
 		}
 	}
 	for i < len(b) && b[i] >= 0x20 && b[i] != '"' && b[i] != '\\' {

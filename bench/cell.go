@@ -29,8 +29,8 @@ func decided(status int, body []byte) bool {
 // by status.
 func fine(status int, _ []byte) bool { return status == 200 }
 
-// of returns the cell of a gateway under events of about that size.
-func of(name string, g *gatewayProcess, size int) cell {
+// cellOf returns the cell of a gateway under events of about that size.
+func cellOf(name string, g *gatewayProcess, size int) cell {
 	return cell{name: name, process: g.process, options: g.load(size), admin: g.admin}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -37,6 +38,7 @@ type settings struct {
 	sink    string // where traces go
 	tls     bool
 	body    string // limit of a body
+	program string // the gateway's binary, if it is not the one under measurement
 }
 
 // everything is s with everything on.
@@ -107,7 +109,7 @@ func (l *lab) startGateway(name string, s settings) (*gatewayProcess, error) {
 		env = []string{"OTEL_TRACES_EXPORTER=otlp", "OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf", "OTEL_EXPORTER_OTLP_ENDPOINT=http://" + hostOf(s.sink),
 			"OTEL_TRACES_SAMPLER=traceidratio", "OTEL_TRACES_SAMPLER_ARG=" + s.traced}
 	}
-	g.process, err = l.start(name, "", env, l.gateway, "serve", "--config", name+".yaml")
+	g.process, err = l.start(name, "", env, cmp.Or(s.program, l.gateway), "serve", "--config", name+".yaml")
 	return g, err
 }
 

@@ -4,6 +4,7 @@
 //	go run ./bench peers    the gateway against the proxies that are installed
 //	go run ./bench check    a short run, held against thresholds.json
 //	go run ./bench report   a Markdown table and an HTML page of the last results
+//	go run ./bench compare  this gateway beside another build of it
 //	go run ./bench drive    a load on a gateway that is running already
 //
 // README.md says what is measured and how to read it.
@@ -37,7 +38,7 @@ func main() {
 	}
 }
 
-const usageText = "usage: bench run | peers | check | report | drive   (each with -h for its flags)"
+const usageText = "usage: bench run | peers | check | report | compare | drive   (each with -h for its flags)"
 
 // run is the command.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
@@ -48,10 +49,14 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("bench "+name, flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	switch name {
-	case "run", "peers", "check":
+	case "run", "peers", "check", "compare":
 		p := plan{workers: 1, rounds: 14, requests: 20000, out: "bench/results/" + name + ".json"}
-		if name == "check" {
+		switch name {
+		case "check":
 			p.rounds, p.requests, p.out = 6, 10000, ""
+		case "compare":
+			p.out = ""
+			flags.StringVar(&p.old, "old", "", "binary of the gateway to compare with")
 		}
 		flags.IntVar(&p.rounds, "rounds", p.rounds, "how often each cell is measured, in alternating order")
 		flags.IntVar(&p.requests, "requests", p.requests, "in each round of each cell, of small events")
@@ -61,6 +66,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		thresholds := flags.String("thresholds", "bench/thresholds.json", "what check holds the results against")
 		if err := flags.Parse(args); err != nil {
 			return err
+		}
+		if name == "compare" && p.old == "" {
+			return errors.New("compare: -old is missing: go build -o /tmp/old ./cmd/ahp-gateway at the commit to compare with")
 		}
 		results, err := measure(ctx, name, p, stderr)
 		if err != nil {
@@ -73,6 +81,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		}
 		if name == "check" {
 			return check(results, *thresholds, stdout)
+		}
+		if name == "compare" {
+			return writeFigures(stdout, results)
 		}
 		return writeMarkdown(stdout, []*Results{results}, *thresholds)
 	case "report":

@@ -23,6 +23,7 @@ type plan struct {
 	workers, rounds, requests int
 	only, out                 string
 	program                   string // this one, if it is not the running one
+	old                       string // what compare measures beside
 }
 
 // count returns the requests in a round of a cell.
@@ -52,9 +53,10 @@ func measure(ctx context.Context, command string, p plan, log io.Writer) (*Resul
 	r := &Results{Commit: commit(ctx), Date: time.Now().UTC().Truncate(time.Second), Go: runtime.Version(), OS: runtime.GOOS + "/" + runtime.GOARCH,
 		CPU: processor(), Cores: runtime.NumCPU(), Workers: p.workers, Peers: map[string]string{}, Figures: map[string]Figure{}}
 	groups := map[string][]group{
-		"run":   {{"base", l.base}, {"chain", l.chain}, {"size", l.size}, {"features", l.features}, {"tenants", l.tenants}, {"faults", l.faults}},
-		"peers": {{"peers", l.peers}},
-		"check": {{"base", l.base}, {"chain", l.shortChain}, {"size", l.large}, {"tenants", l.tenants}},
+		"run":     {{"base", l.base}, {"chain", l.chain}, {"size", l.size}, {"features", l.features}, {"tenants", l.tenants}, {"faults", l.faults}},
+		"peers":   {{"peers", l.peers}},
+		"compare": {{"compare", l.compare}},
+		"check":   {{"base", l.base}, {"chain", l.shortChain}, {"size", l.large}, {"tenants", l.tenants}},
 	}[command]
 	for _, g := range groups {
 		if !p.wants(g.name) {
@@ -66,7 +68,7 @@ func measure(ctx context.Context, command string, p plan, log io.Writer) (*Resul
 		}
 		l.stopAll()
 	}
-	if command != "check" && p.wants("held") {
+	if (command == "run" || command == "peers") && p.wants("held") {
 		fmt.Fprintf(log, "%s: held rates\n", time.Now().Format(time.TimeOnly))
 		if err := l.held(r, p, command == "peers"); err != nil {
 			return nil, fmt.Errorf("held: %w", err)
@@ -162,25 +164,28 @@ const (
 
 const small = 512 // bytes of the usual event
 
+// changing are effects of a backend that does more than pass.
+const changing = `[{"type":"modify","target":"input","operation":"merge","value":{"dry":true}},{"type":"message","text":"careful"}]`
+
 // base is what one decision with one backend costs.
 func (l *lab) base(r *Results, p plan) error {
 	s := &stage{lab: l}
 	b, sink := s.backend("backend"), s.sink()
-	changes := s.backend("changes", "-effects", `[{"type":"modify","target":"input","operation":"merge","value":{"dry":true}},{"type":"message","text":"careful"}]`)
+	changes := s.backend("changes", "-effects", changing)
 	one := settings{chain: []string{b.url}}
 	draft := settings{draft: true, chain: []string{b.url}}
 	effects := settings{draft: true, effects: true, chain: []string{changes.url}}
 	full := s.gateway("on", one.everything(sink.url))
-	duplicates := of(hit, full, small)
+	duplicates := cellOf(hit, full, small)
 	duplicates.ids = repeated
 	cells := []cell{
 		to(floor, b, small),
 		to(bare, s.proxy("fasthttp", "fasthttp", b, 1), small),
 		to("net/http ReverseProxy", s.proxy("nethttp", "nethttp", b, 1), small),
-		of(off, s.gateway("off", one), small),
-		of(on, full, small),
-		of("gateway, everything on, draft", s.gateway("draft", draft.everything(sink.url)), small),
-		of("gateway, everything on, draft with effects", s.gateway("effects", effects.everything(sink.url)), small),
+		cellOf(off, s.gateway("off", one), small),
+		cellOf(on, full, small),
+		cellOf("gateway, everything on, draft", s.gateway("draft", draft.everything(sink.url)), small),
+		cellOf("gateway, everything on, draft with effects", s.gateway("effects", effects.everything(sink.url)), small),
 		duplicates,
 	}
 	return s.add(r, p, "base", "One decision, one backend, 0.5 KB event", cells)
@@ -196,12 +201,12 @@ func (l *lab) chains(r *Results, p plan, lengths ...int) error {
 	b, sink := s.backend("backend"), s.sink()
 	var cells []cell
 	for _, n := range lengths {
-		of := of(chainOf(n), s.gateway(fmt.Sprintf("chain-%d", n), settings{chain: slices.Repeat([]string{b.url}, n)}.everything(sink.url)), small)
-		of.scale = max(1, n/2)
-		cells = append(cells, of)
+		c := cellOf(chainOf(n), s.gateway(fmt.Sprintf("chain-%d", n), settings{chain: slices.Repeat([]string{b.url}, n)}.everything(sink.url)), small)
+		c.scale = max(1, n/2)
+		cells = append(cells, c)
 		if n > 0 {
 			hops := to(hopsOf(n), s.proxy(fmt.Sprintf("hops-%d", n), "fasthttp", b, n), small)
-			hops.scale = of.scale
+			hops.scale = c.scale
 			cells = append(cells, hops)
 		}
 	}
@@ -235,8 +240,8 @@ func (l *lab) sizes(r *Results, p plan, sizes []sized) error {
 		for _, c := range []cell{
 			to(floor+", "+size.name, b, size.bytes),
 			to(bare+", "+size.name, proxy, size.bytes),
-			of(on+", "+size.name, v01, size.bytes),
-			of(on+", draft, "+size.name, draft, size.bytes),
+			cellOf(on+", "+size.name, v01, size.bytes),
+			cellOf(on+", draft, "+size.name, draft, size.bytes),
 		} {
 			c.scale = size.scale
 			cells = append(cells, c)
@@ -253,13 +258,13 @@ func (l *lab) features(r *Results, p plan) error {
 	without := func(name string, change func(*settings)) cell {
 		changed := full
 		change(&changed)
-		return of(name, s.gateway(strings.ReplaceAll(name, " ", "-"), changed), small)
+		return cellOf(name, s.gateway(strings.ReplaceAll(name, " ", "-"), changed), small)
 	}
 	base := s.gateway("on", full)
-	halfKnown := of("every other event is a duplicate", base, small)
+	halfKnown := cellOf("every other event is a duplicate", base, small)
 	halfKnown.ids = mixed
 	return s.add(r, p, "features", "Everything on, but", []cell{
-		of(on, base, small),
+		cellOf(on, base, small),
 		without("no audit", func(s *settings) { s.audit = false }),
 		without("no traces", func(s *settings) { s.traced = "" }),
 		without("every request traced", func(s *settings) { s.traced = "1" }),
@@ -278,7 +283,7 @@ func (l *lab) tenants(r *Results, p plan) error {
 	b, sink := s.backend("backend"), s.sink()
 	var cells []cell
 	for _, n := range []int{1, 100, 10000} {
-		c := of(tenantsOf(n), s.gateway(fmt.Sprintf("tenants-%d", n), settings{chain: []string{b.url}, tenants: n}.everything(sink.url)), small)
+		c := cellOf(tenantsOf(n), s.gateway(fmt.Sprintf("tenants-%d", n), settings{chain: []string{b.url}, tenants: n}.everything(sink.url)), small)
 		c.warm = 2 * n // each has connections
 		cells = append(cells, c)
 	}
@@ -299,7 +304,7 @@ func (l *lab) faults(r *Results, p plan) error {
 		return err
 	}
 	with := func(name string, open bool, chain ...string) cell {
-		c := of(name, s.gateway(strings.ReplaceAll(name, " ", "-"), settings{chain: chain, open: open}.everything(sink.url)), small)
+		c := cellOf(name, s.gateway(strings.ReplaceAll(name, " ", "-"), settings{chain: chain, open: open}.everything(sink.url)), small)
 		c.scale = 4
 		return c
 	}
@@ -312,13 +317,48 @@ func (l *lab) faults(r *Results, p plan) error {
 	})
 }
 
+// compare is this gateway beside another build of it.
+func (l *lab) compare(r *Results, p plan) error {
+	s := &stage{lab: l}
+	b, sink := s.backend("backend"), s.sink()
+	changes := s.backend("changes", "-effects", changing)
+	var cells []cell
+	for i, of := range []settings{
+		{chain: []string{b.url}},
+		{draft: true, effects: true, chain: []string{changes.url}},
+	} {
+		name := []string{"0.1", "draft with effects"}[i]
+		before := of.everything(sink.url)
+		before.program = p.old
+		for _, g := range []*gatewayProcess{s.gateway(fmt.Sprintf("before-%d", i), before), s.gateway(fmt.Sprintf("after-%d", i), of.everything(sink.url))} {
+			which := "after"
+			if g.program != "" {
+				which = "before"
+			}
+			fresh, known := cellOf(which+", "+name, g, small), cellOf(which+", "+name+", duplicates", g, small)
+			known.ids = repeated
+			cells = append(cells, fresh, known)
+		}
+	}
+	if err := s.add(r, p, "compare", "Two builds of the gateway, everything on", cells); err != nil {
+		return err
+	}
+	g := r.group("compare")
+	for i := range g.Cells {
+		if rest, ok := strings.CutPrefix(g.Cells[i].Name, "after, "); ok {
+			r.Figures["CPU, after ÷ before: "+rest] = ratio(&g.Cells[i], g.cell("before, "+rest))
+		}
+	}
+	return nil
+}
+
 // held measures latencies at held rates: of the backend alone, and of what
 // stands before it.
 func (l *lab) held(r *Results, p plan, peers bool) error {
 	s := &stage{lab: l}
 	b, sink := s.backend("backend"), s.sink()
 	full := s.gateway("on", settings{chain: []string{b.url}}.everything(sink.url))
-	cells := []cell{to(floor, b, small), to(bare, s.proxy("fasthttp", "fasthttp", b, 1), small), of(on, full, small)}
+	cells := []cell{to(floor, b, small), to(bare, s.proxy("fasthttp", "fasthttp", b, 1), small), cellOf(on, full, small)}
 	if s.err != nil {
 		return s.err
 	}

@@ -160,7 +160,7 @@ func (l *lab) peers(r *Results, p plan) error {
 	b, sink := s.backend("backend"), s.sink()
 	cells := []cell{
 		to(floor, b, small),
-		of(on, s.gateway("on", settings{chain: []string{b.url}}.everything(sink.url)), small),
+		cellOf(on, s.gateway("on", settings{chain: []string{b.url}}.everything(sink.url)), small),
 		to(bare, s.proxy("fasthttp", "fasthttp", b, 1), small),
 		to("net/http ReverseProxy", s.proxy("nethttp", "nethttp", b, 1), small),
 	}

@@ -151,6 +151,22 @@ func writeMarkdown(w io.Writer, all []*Results, thresholds string) error {
 	return err
 }
 
+// writeFigures writes every figure in a line.
+func writeFigures(w io.Writer, r *Results) error {
+	var names []string
+	for name := range r.Figures {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		f := r.Figures[name]
+		if _, err := fmt.Fprintf(w, "%-52s %.3f %s, median of the rounds %.3f (%.3f–%.3f) %s\n", name, f.Value, f.Unit, f.Median, f.Low, f.High, f.Void); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // named is a name, and why its figures say nothing.
 func named(name, void string) string {
 	if void == "" {
