@@ -1,8 +1,6 @@
 package gateway
 
 import (
-	"context"
-
 	"github.com/valyala/fasthttp"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -60,7 +58,9 @@ func (g *Gateway) startRequest(x *exchange, h *fasthttp.RequestHeader) {
 	if !g.tracing {
 		return
 	}
-	x.ctx = g.propagator.Extract(context.Background(), &x.trace)
+	if x.trace.parent != "" {
+		x.ctx = g.propagator.Extract(x.ctx, &x.trace)
+	}
 	ctx, span := g.tracer.Start(x.ctx, "hooks/intercept", asServer...)
 	x.ctx = ctx
 	g.propagator.Inject(ctx, &x.trace)

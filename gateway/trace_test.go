@@ -59,3 +59,27 @@ func TestTraces(t *testing.T) {
 		}
 	}
 }
+
+// A request that is not sampled has no spans, and backends are told so in the
+// caller's trace, or in one of our own.
+func TestTracesNotSampled(t *testing.T) {
+	b := fakebackend.Start(t)
+	recorder := tracetest.NewSpanRecorder()
+	r := start(t, open(registration("draft", hook("com.example.b", b.URL, intercepts("draft", "fail-open", 5000)))),
+		func(o *Options) {
+			o.TracerProvider, o.Tracing = sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder), sdktrace.WithSampler(sdktrace.NeverSample())), true
+		})
+	const trace = "0af7651916cd43dd8448eb211c80319c"
+	r.post("/hooks", eventDraft("e1"), "traceparent: 00-"+trace+"-b7ad6b7169203331-01")
+	r.post("/hooks", eventDraft("e2"))
+	r.audit.await(2)
+	for i, q := range b.Requests() {
+		parent := q.Header.Get("traceparent")
+		if len(parent) != 55 || !strings.HasSuffix(parent, "-00") || strings.Contains(parent, trace) != (i == 0) {
+			t.Errorf("request %d got traceparent %q; want one that is not sampled, in the caller's trace where there is one", i+1, parent)
+		}
+	}
+	if n := len(recorder.Ended()); n != 0 {
+		t.Errorf("%d spans; want none", n)
+	}
+}
