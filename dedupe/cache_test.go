@@ -14,8 +14,14 @@ import (
 // roomy is a cache whose bounds a test does not reach.
 var roomy = Settings{Entries: 1000, Bytes: 1 << 20, TTL: time.Minute}
 
-func key(s string) Key                 { return KeyOf(s) }
-func fingerprint(s string) Fingerprint { return FingerprintOf([]byte(s)) }
+func key(s string) Key { return KeyOf(s) }
+
+var fingerprints = NewFingerprints()
+
+func fingerprint(s string) (fp Fingerprint) {
+	fingerprints.Make(&fp, []byte(s))
+	return fp
+}
 
 // soon is a deadline that a test does not reach.
 func soon() time.Time { return time.Now().Add(time.Second) }
@@ -451,7 +457,7 @@ func TestKnown(t *testing.T) {
 		if got := c.Known(k); got != nil {
 			t.Errorf("Known before anything = %q; want nil", got)
 		}
-		_, how, lead := c.Begin(k, FingerprintOf(nil), time.Now())
+		_, how, lead := c.Begin(k, Fingerprint{}, time.Now())
 		if got := c.Known(k); got != nil || how != Miss {
 			t.Errorf("Known in flight = %q after %v; want nil after %v", got, how, Miss)
 		}

@@ -2,7 +2,10 @@ package dedupe
 
 import (
 	"bytes"
+	"crypto/fips140"
+	"crypto/sha256"
 	"encoding/binary"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -35,8 +38,38 @@ func TestKeyOfAllocatesNothing(t *testing.T) {
 	if got := testing.AllocsPerRun(100, func() { KeyOf(source, id) }); got != 0 {
 		t.Errorf("allocations of KeyOf = %v; want 0", got)
 	}
-	if got := testing.AllocsPerRun(100, func() { FingerprintOf(source) }); got != 0 {
-		t.Errorf("allocations of FingerprintOf = %v; want 0", got)
+}
+
+// A fingerprint tells every two messages apart, depends on a key, and costs no
+// allocation; with or without the primitive that FIPS 140 does not let be used so.
+func TestFingerprints(t *testing.T) {
+	for name, f := range map[string]*Fingerprints{"GMAC": NewFingerprints(), "SHA-256": {}} {
+		seen := make(map[Fingerprint]string)
+		body := make([]byte, 100)
+		for n := range body {
+			for bit := range 8 * n {
+				changed := bytes.Clone(body[:n])
+				changed[bit/8] ^= 1 << (bit % 8)
+				var fp, again Fingerprint
+				f.Make(&fp, changed)
+				again[20] = 7 // what was there before does not matter
+				f.Make(&again, changed)
+				if other, ok := seen[fp]; ok || fp != again {
+					t.Fatalf("%s: %x has the fingerprint %x, then %x; so has %x", name, changed, fp, again, other)
+				}
+				seen[fp] = string(changed)
+			}
+		}
+		var fp Fingerprint
+		if got := testing.AllocsPerRun(100, func() { f.Make(&fp, body) }); got != 0 {
+			t.Errorf("%s: allocations of Make = %v; want 0", name, got)
+		}
+	}
+	var a, b Fingerprint
+	NewFingerprints().Make(&a, []byte("message"))
+	NewFingerprints().Make(&b, []byte("message"))
+	if a == b && !fips140.Enforced() {
+		t.Error("two keys make one fingerprint; want two")
 	}
 }
 
@@ -74,7 +107,7 @@ func FuzzKeyOf(f *testing.F) {
 			if len(rest) != 0 {
 				t.Fatalf("preimage of %q has %d more bytes; want none", parts, len(rest))
 			}
-			if got, want := KeyOf(parts...), Key(FingerprintOf(preimages[i])); got != want {
+			if got, want := KeyOf(parts...), Key(sha256.Sum256(preimages[i])); got != want {
 				t.Fatalf("KeyOf(%q) = %x; want %x", parts, got, want)
 			}
 		}
@@ -96,11 +129,18 @@ func BenchmarkKeyOf(b *testing.B) {
 	}
 }
 
-func BenchmarkFingerprintOf(b *testing.B) {
-	body := bytes.Repeat([]byte{'a'}, 2048)
-	b.SetBytes(int64(len(body)))
-	b.ReportAllocs()
-	for b.Loop() {
-		FingerprintOf(body)
+func BenchmarkFingerprints(b *testing.B) {
+	for name, f := range map[string]*Fingerprints{"GMAC": NewFingerprints(), "SHA-256": {}} {
+		for _, size := range []int{512, 64 << 10, 1 << 20} {
+			b.Run(fmt.Sprintf("%s/%d", name, size), func(b *testing.B) {
+				body := bytes.Repeat([]byte{'a'}, size)
+				b.SetBytes(int64(len(body)))
+				b.ReportAllocs()
+				var fp Fingerprint
+				for b.Loop() {
+					f.Make(&fp, body)
+				}
+			})
+		}
 	}
 }

@@ -25,6 +25,7 @@ import (
 
 	"github.com/ahp-gateway/ahp-gateway/audit"
 	"github.com/ahp-gateway/ahp-gateway/config"
+	"github.com/ahp-gateway/ahp-gateway/dedupe"
 )
 
 // Options are what a Gateway is given besides its configuration. The zero
@@ -68,6 +69,8 @@ type Gateway struct {
 	bodies    bodies
 	exchanges sync.Pool
 
+	fingerprints *dedupe.Fingerprints
+
 	public   *fasthttp.Server
 	listener net.Listener // nil until Start has succeeded
 	private  *http.Server
@@ -100,6 +103,8 @@ func New(ctx context.Context, f *config.File, o Options) (*Gateway, error) {
 		served:    make(chan struct{}),
 		failed:    make(chan error, 1),
 		started:   f,
+
+		fingerprints: dedupe.NewFingerprints(),
 
 		rediscoverEvery: rediscoverEvery, rediscoveryEnded: make(chan struct{}),
 	}

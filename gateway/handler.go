@@ -177,7 +177,7 @@ func (g *Gateway) fail(ctx *fasthttp.RequestCtx, x *exchange, err *ahp.Error) {
 // of an equal request in flight, or with what the chain decides.
 func (g *Gateway) intercept(ctx *fasthttp.RequestCtx, x *exchange, doc *document) {
 	g.startRequest(x, &ctx.Request.Header)
-	x.fingerprint = dedupe.FingerprintOf(x.msg.Body)
+	g.fingerprints.Make(&x.fingerprint, x.msg.Body)
 	known, how, lead := x.party.answers.Begin(dedupe.KeyOf(x.msg.Event.Source, x.msg.Event.ID), x.fingerprint, x.deadline)
 	x.party.stats.dedupe[how].Add(1)
 	x.dedupe = how
