@@ -74,7 +74,8 @@ const (
 	// FailInternal: a fault of the gateway itself while it served this turn.
 	FailInternal
 
-	failureClassCount
+	// FailureClassCount is how many there are, NoFailure included.
+	FailureClassCount
 )
 
 // failureClasses says of each class its name and whether it counts against the
@@ -83,7 +84,7 @@ const (
 // is an answer that arrived whole and in time, however little this request can
 // use it: it costs no waiting, and whoever can provoke it with an event must
 // not be able to turn the backend's denies off for the events of others.
-var failureClasses = [failureClassCount]struct {
+var failureClasses = [FailureClassCount]struct {
 	name  string
 	trips bool
 }{
@@ -123,8 +124,8 @@ var failureClasses = [failureClassCount]struct {
 
 // FailureClasses returns every class but NoFailure, in a fixed order.
 func FailureClasses() []FailureClass {
-	all := make([]FailureClass, 0, failureClassCount-1)
-	for c := NoFailure + 1; c < failureClassCount; c++ {
+	all := make([]FailureClass, 0, FailureClassCount-1)
+	for c := NoFailure + 1; c < FailureClassCount; c++ {
 		all = append(all, c)
 	}
 	return all
@@ -132,7 +133,7 @@ func FailureClasses() []FailureClass {
 
 // String returns the stable name used in metrics labels and audit records.
 func (c FailureClass) String() string {
-	if c < failureClassCount {
+	if c < FailureClassCount {
 		return failureClasses[c].name
 	}
 	return "unknown"
@@ -141,7 +142,7 @@ func (c FailureClass) String() string {
 // TripsBreaker reports whether a failure of this class is the backend's own
 // and counts against its circuit breaker.
 func (c FailureClass) TripsBreaker() bool {
-	return c < failureClassCount && failureClasses[c].trips
+	return c < FailureClassCount && failureClasses[c].trips
 }
 
 // Failure is one operational failure. The zero value means none.

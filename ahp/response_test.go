@@ -181,14 +181,14 @@ func TestFailureClasses(t *testing.T) {
 	if s := NoFailure.String(); s != "none" || NoFailure.TripsBreaker() {
 		t.Errorf("NoFailure = %s, trips %v; want none, false", s, NoFailure.TripsBreaker())
 	}
-	if s := failureClassCount.String(); s != "unknown" || failureClassCount.TripsBreaker() {
-		t.Errorf("a class beyond the last = %s, trips %v; want unknown, false", s, failureClassCount.TripsBreaker())
+	if s := FailureClassCount.String(); s != "unknown" || FailureClassCount.TripsBreaker() {
+		t.Errorf("a class beyond the last = %s, trips %v; want unknown, false", s, FailureClassCount.TripsBreaker())
 	}
 	for f, want := range map[Failure]string{
 		{}:                             "none",
 		{FailDNS, ""}:                  "dns",
 		{FailDNS, "no such host"}:      "dns: no such host",
-		{Class: failureClassCount + 1}: "unknown",
+		{Class: FailureClassCount + 1}: "unknown",
 	} {
 		if got := fmt.Sprint(f); got != want || f.OK() != (f.Class == NoFailure) {
 			t.Errorf("Failure(%d, %q) = %s, ok %v; want %s", f.Class, f.Detail, got, f.OK(), want)

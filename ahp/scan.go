@@ -57,7 +57,7 @@ func (s *scanner) reset(b []byte) {
 // scan reads the whole text as a value of node n and reports whether it is
 // strict JSON with nothing but white space around it.
 func (s *scanner) scan(n node) bool {
-	if uint64(len(s.b)) > 1<<31 || !utf8.Valid(s.b) {
+	if uint64(len(s.b)) > 1<<31 {
 		return false
 	}
 	s.space()
@@ -147,13 +147,18 @@ func (s *scanner) number() bool {
 // string reads one string and reports whether it holds an escape.
 func (s *scanner) string() (escaped, ok bool) {
 	i := s.i + 1
+	foreign := false
 	for {
-		i += plain(s.b[i:])
+		n, f := plain(s.b[i:])
+		i, foreign = i+n, foreign || f
 		if i >= len(s.b) {
 			return escaped, false
 		}
 		switch c := s.b[i]; {
 		case c == '"':
+			if foreign && !utf8.Valid(s.b[s.i:i]) {
+				return escaped, false
+			}
 			s.i = i + 1
 			return escaped, true
 		case c == '\\':
@@ -169,30 +174,45 @@ func (s *scanner) string() (escaped, ok bool) {
 	}
 }
 
+const (
+	ones  = 0x0101010101010101
+	highs = 0x8080808080808080
+)
+
+// special has the high bit of each byte of w set that is a quote, a backslash
+// or a control character. Borrows can add a false hit, but only behind a true
+// one: the first is where it seems to be.
+func special(w uint64) uint64 {
+	quote, slash := w^ones*'"', w^ones*'\\'
+	return (((quote - ones) &^ quote) | ((slash - ones) &^ slash) | ((w - ones*0x20) &^ w)) & highs
+}
+
 // plain returns how many leading bytes of b are neither a quote, a backslash
-// nor a control character, looking at eight bytes at a time.
-func plain(b []byte) int {
-	const (
-		ones  = 0x0101010101010101
-		highs = 0x8080808080808080
-	)
-	i := 0
-	for ; i+8 <= len(b); i += 8 {
-		w := binary.LittleEndian.Uint64(b[i:])
-		quote := w ^ ones*'"'
-		slash := w ^ ones*'\\'
-		// A byte's high bit is set where that byte is zero after the exclusive
-		// or, or below 0x20; borrows only ever add a false hit behind a true one,
-		// so the first is where it seems to be.
-		hit := (((quote - ones) &^ quote) | ((slash - ones) &^ slash) | ((w - ones*0x20) &^ w)) & highs
-		if hit != 0 {
-			return i + bits.TrailingZeros64(hit)/8
+// nor a control character, and whether some byte there may be beyond ASCII. It
+// looks at four times eight bytes at once while there are no others.
+func plain(b []byte) (n int, foreign bool) {
+	var all uint64
+	for ; n+32 <= len(b); n += 32 {
+		w := b[n : n+32]
+		w0, w1 := binary.LittleEndian.Uint64(w), binary.LittleEndian.Uint64(w[8:])
+		w2, w3 := binary.LittleEndian.Uint64(w[16:]), binary.LittleEndian.Uint64(w[24:])
+		if special(w0)|special(w1)|special(w2)|special(w3) != 0 {
+			break
+		}
+		all |= w0 | w1 | w2 | w3
+	}
+	for ; n+8 <= len(b); n += 8 {
+		w := binary.LittleEndian.Uint64(b[n:])
+		all |= w
+		if hit := special(w); hit != 0 {
+			return n + bits.TrailingZeros64(hit)/8, all&highs != 0
 		}
 	}
-	for i < len(b) && b[i] >= 0x20 && b[i] != '"' && b[i] != '\\' {
-		i++
+	for n < len(b) && b[n] >= 0x20 && b[n] != '"' && b[n] != '\\' {
+		all |= uint64(b[n])
+		n++
 	}
-	return i
+	return n, all&highs != 0
 }
 
 // escapeLen returns the length of the escape sequence b begins with, a

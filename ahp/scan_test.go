@@ -188,11 +188,11 @@ func TestScanDuplicates(t *testing.T) {
 	}
 }
 
-// TestPlain puts every byte at every place of a text that plain looks at eight
+// TestPlain puts every byte at every place of a text that plain looks at 8 or 32
 // bytes at a time, among bytes that could confuse it.
 func TestPlain(t *testing.T) {
 	for _, filler := range []byte{' ', '!', '#', '[', ']', 'a', 0x7f, 0x80, 0xa2, 0xff} {
-		for n := range 20 {
+		for n := range 75 {
 			for at := range n {
 				text := bytes.Repeat([]byte{filler}, n)
 				for c := range 256 {
@@ -201,8 +201,9 @@ func TestPlain(t *testing.T) {
 					if c < 0x20 || c == '"' || c == '\\' {
 						want = at
 					}
-					if got := plain(text); got != want {
-						t.Fatalf("plain(%q) = %d; want %d", text, got, want)
+					got, foreign := plain(text)
+					if beyond := bytes.ContainsFunc(text[:got], func(r rune) bool { return r > 0x7f }); got != want || beyond && !foreign {
+						t.Fatalf("plain(%q) = %d, beyond ASCII %v; want %d, %v", text, got, foreign, want, beyond)
 					}
 				}
 			}

@@ -123,7 +123,8 @@ func skipValue(b []byte, i int) int {
 		case '"':
 			i++
 			for {
-				i += plain(b[i:])
+				n, _ := plain(b[i:])
+				i += n
 				if b[i] == '"' {
 					break
 				}

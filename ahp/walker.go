@@ -105,7 +105,8 @@ func (s *shape) of() Kind {
 
 // text returns the string at i without escapes, and where it ends.
 func (w *walker) text(i int) (t []byte, end int) {
-	j := i + 1 + plain(w.b[i+1:])
+	n, _ := plain(w.b[i+1:])
+	j := i + 1 + n
 	if w.b[j] == '"' {
 		return w.b[i+1 : j], j + 1
 	}

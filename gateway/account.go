@@ -89,7 +89,7 @@ func (g *Gateway) account(x *exchange) {
 		s.inexact.Add(1)
 	}
 	if x.failure != nil {
-		s.errors[x.failure.Code].Add(1)
+		s.answered(x.failure.Code)
 	}
 	if g.audit == nil {
 		return

@@ -98,7 +98,7 @@ type Gateway struct {
 func New(ctx context.Context, f *config.File, o Options) (*Gateway, error) {
 	g := &Gateway{
 		log: o.Logger, tracing: o.Tracing, propagator: o.Propagator, metrics: o.Metrics, environ: o.Environ, version: o.Version,
-		stats:     newGlobalStats(),
+		stats:     new(globalStats),
 		exchanges: sync.Pool{New: func() any { return new(exchange) }},
 		served:    make(chan struct{}),
 		failed:    make(chan error, 1),

@@ -168,7 +168,7 @@ var unsupportedVersion = &ahp.Error{Code: ahp.CodeUnsupportedVersion, Message: "
 
 // fail answers a JSON-RPC error before a chain was reached.
 func (g *Gateway) fail(ctx *fasthttp.RequestCtx, x *exchange, err *ahp.Error) {
-	x.party.stats.errors[err.Code].Add(1)
+	x.party.stats.answered(err.Code)
 	x.fail(err)
 	answer(ctx, x.answer[noteSize:])
 }

@@ -127,8 +127,7 @@ func (g *Gateway) instrument(meter metric.Meter) error {
 		metric.WithAttributes(attrResult.String("failed")),
 	}
 	_, err = meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
-		report := func(c *counter) { o.ObserveInt64(families[c.instrument], int64(c.Load()), c.attributes) }
-		g.stats.each(report)
+		report(o, families[:], globalSeries, g.stats, nil)
 		o.ObserveInt64(inFlight, g.stats.inFlight.Load())
 		o.ObserveInt64(connections, int64(g.public.GetOpenConnectionsCount()))
 		o.ObserveInt64(rejected, int64(g.public.GetRejectedConnectionsCount())+g.stats.crowded.Load())
@@ -148,10 +147,10 @@ func (g *Gateway) instrument(meter metric.Meter) error {
 			}
 		}
 		for _, p := range g.current.Load().parties {
-			p.stats.each(report)
+			report(o, families[:], partySeries, p.stats, p.stats.shared)
 			o.ObserveInt64(skipped, p.skipped(), p.stats.attributes)
 			for _, b := range p.peers {
-				b.stats.each(report)
+				report(o, families[:], peerSeries, b.stats, b.stats.shared)
 				o.ObserveInt64(state, int64(stateValue(b.breaker.State())), b.stats.attributes)
 				o.ObserveInt64(queued, int64(b.courier.waiting()), b.stats.attributes)
 			}

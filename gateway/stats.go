@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"sync"
 	"sync/atomic"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -14,42 +13,37 @@ import (
 	"github.com/ahp-gateway/ahp-gateway/tenant"
 )
 
-// Counters on the request path are plain atomics that are found once, at
-// assembly. The OTel instruments of instruments.go read them when somebody
-// collects. The sets of a tenant and of a backend outlive reloads, so that no
-// counter runs backwards, and go when the tenant or backend goes.
+// Counters on the request path are plain atomics in a struct for each owner: the
+// process, a tenant, a backend. The OTel instruments of instruments.go read them
+// when somebody collects, by the tables below. The counters of a tenant and of a
+// backend outlive reloads, so that none runs backwards, and go when the tenant
+// or backend goes.
 
-// counter is one time series.
-type counter struct {
-	atomic.Uint64
+// timeSeries is one time series that each owner of type T has.
+type timeSeries[T any] struct {
 	instrument instrument
-	attributes metric.MeasurementOption
+	label      attribute.KeyValue // beside the owner's; not valid where there is none
+	// always is true where the series is there before it first counts: an alert
+	// on its increase would else miss the first. The others of an idle tenant
+	// would only cost memory.
+	always bool
+	of     func(*T) *atomic.Uint64
 }
 
-// counters are the series of one owner, with the attributes that all of them share.
-type counters struct {
-	shared []attribute.KeyValue
-	mu     sync.Mutex
-	all    []*counter
-}
-
-// add makes a series with attributes beside the shared ones.
-func (c *counters) add(i instrument, kv ...attribute.KeyValue) *counter {
-	set := attribute.NewSet(append(append([]attribute.KeyValue(nil), c.shared...), kv...)...)
-	n := &counter{instrument: i, attributes: metric.WithAttributeSet(set)}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.all = append(c.all, n)
-	return n
-}
-
-// each calls f for every series there is now.
-func (c *counters) each(f func(*counter)) {
-	c.mu.Lock()
-	all := c.all
-	c.mu.Unlock()
-	for _, n := range all {
-		f(n)
+// report observes those of an owner's series that there are.
+func report[T any](o metric.Observer, families []metric.Int64ObservableCounter, all []timeSeries[T], owner *T, shared []attribute.KeyValue) {
+	labels := append(make([]attribute.KeyValue, 0, len(shared)+1), shared...)
+	for i := range all {
+		s := &all[i]
+		n := s.of(owner).Load()
+		if n == 0 && !s.always {
+			continue
+		}
+		own := labels
+		if s.label.Valid() {
+			own = append(labels, s.label)
+		}
+		o.ObserveInt64(families[s.instrument], int64(n), metric.WithAttributes(own...))
 	}
 }
 
@@ -105,11 +99,10 @@ var refusalNames = [refusalCount]string{
 
 // globalStats count what belongs to no tenant.
 type globalStats struct {
-	counters
-	refused  [refusalCount]*counter
-	panics   *counter
-	reloaded *counter
-	rejected *counter // reloads
+	refused  [refusalCount]atomic.Uint64
+	panics   atomic.Uint64
+	reloaded atomic.Uint64
+	rejected atomic.Uint64 // reloads
 
 	inFlight   atomic.Int64
 	crowded    atomic.Int64 // connections refused because of their address
@@ -118,82 +111,115 @@ type globalStats struct {
 	reloadTime atomic.Int64 // Unix seconds of the last one that was done
 }
 
-func newGlobalStats() *globalStats {
-	s := &globalStats{}
-	for r := range s.refused {
-		s.refused[r] = s.add(instrumentRefused, attrReason.String(refusalNames[r]))
+var globalSeries = func() (all []timeSeries[globalStats]) {
+	add := func(i instrument, label attribute.KeyValue, of func(*globalStats) *atomic.Uint64) {
+		all = append(all, timeSeries[globalStats]{i, label, true, of})
 	}
-	s.panics = s.add(instrumentPanics)
-	s.reloaded = s.add(instrumentReloads, attrResult.String("done"))
-	s.rejected = s.add(instrumentReloads, attrResult.String("refused"))
-	return s
-}
+	for r := range refusalCount {
+		add(instrumentRefused, attrReason.String(refusalNames[r]), func(s *globalStats) *atomic.Uint64 { return &s.refused[r] })
+	}
+	add(instrumentPanics, attribute.KeyValue{}, func(s *globalStats) *atomic.Uint64 { return &s.panics })
+	add(instrumentReloads, attrResult.String("done"), func(s *globalStats) *atomic.Uint64 { return &s.reloaded })
+	add(instrumentReloads, attrResult.String("refused"), func(s *globalStats) *atomic.Uint64 { return &s.rejected })
+	return all
+}()
 
 // partyStats count one tenant's events.
 type partyStats struct {
-	counters
-	pass, deny, failClosed, fault *counter // decisions
-	changed, inexact              *counter
-	failOpen                      *counter // passed although a backend had failed open
-	dedupe                        [dedupe.Abandoned + 1]*counter
-	errors                        map[ahp.Code]*counter
-	observed, repeated, invalid   *counter // hooks/observe
-	throttled                     [tenant.DeniedRate + 1]*counter
-	attributes                    metric.MeasurementOption // of the tenant itself
+	pass, deny, failClosed, fault atomic.Uint64 // decisions
+	changed, inexact              atomic.Uint64
+	failOpen                      atomic.Uint64 // passed although a backend had failed open
+	dedupe                        [dedupe.Abandoned + 1]atomic.Uint64
+	errors                        [len(errorCodes) + 1]atomic.Uint64 // the last is of no code there
+	observed, repeated, invalid   atomic.Uint64                      // hooks/observe
+	throttled                     [tenant.DeniedRate + 1]atomic.Uint64
+
+	shared     []attribute.KeyValue
+	attributes metric.MeasurementOption // of the tenant itself
 }
 
-func newPartyStats(id string) *partyStats {
-	s := &partyStats{counters: counters{shared: []attribute.KeyValue{attrTenant.String(id)}}}
-	s.attributes = metric.WithAttributeSet(attribute.NewSet(s.shared...))
-	s.pass = s.add(instrumentDecisions, attrVerdict.String("pass"))
-	s.deny = s.add(instrumentDecisions, attrVerdict.String("deny"))
-	s.failClosed = s.add(instrumentDecisions, attrVerdict.String("fail_closed"))
-	s.changed = s.add(instrumentDecisions, attrVerdict.String("changed"))
-	s.inexact = s.add(instrumentInexact)
-	s.fault = s.add(instrumentDecisions, attrVerdict.String("error"))
-	s.failOpen = s.add(instrumentFailOpenPasses)
-	for o := range s.dedupe {
-		s.dedupe[o] = s.add(instrumentDedupe, attrOutcome.String(dedupe.Outcome(o).String()))
+// errorCodes are those of the JSON-RPC errors that the gateway answers.
+var errorCodes = [...]ahp.Code{ahp.CodeParse, ahp.CodeInvalidRequest, ahp.CodeMethodNotFound, ahp.CodeInvalidParams, ahp.CodeInternal,
+	ahp.CodeUnsupportedVersion, ahp.CodeUnsupportedEvent, ahp.CodeUnavailable, ahp.CodeBackendInternal}
+
+// answered counts one error.
+func (s *partyStats) answered(code ahp.Code) {
+	i := 0
+	for i < len(errorCodes) && errorCodes[i] != code {
+		i++
 	}
-	s.errors = make(map[ahp.Code]*counter)
-	for _, code := range []ahp.Code{ahp.CodeParse, ahp.CodeInvalidRequest, ahp.CodeMethodNotFound, ahp.CodeInvalidParams,
-		ahp.CodeInternal, ahp.CodeUnsupportedVersion, ahp.CodeUnsupportedEvent, ahp.CodeUnavailable, ahp.CodeBackendInternal} {
-		s.errors[code] = s.add(instrumentErrors, attrCode.Int(int(code)))
+	s.errors[i].Add(1)
+}
+
+var partySeries = func() (all []timeSeries[partyStats]) {
+	add := func(i instrument, always bool, label attribute.KeyValue, of func(*partyStats) *atomic.Uint64) {
+		all = append(all, timeSeries[partyStats]{i, label, always, of})
 	}
-	s.observed = s.add(instrumentNotifications, attrResult.String("accepted"))
-	s.repeated = s.add(instrumentNotifications, attrResult.String("repeated"))
-	s.invalid = s.add(instrumentNotifications, attrResult.String("invalid"))
+	verdict := func(name string, of func(*partyStats) *atomic.Uint64) {
+		add(instrumentDecisions, true, attrVerdict.String(name), of)
+	}
+	verdict("pass", func(s *partyStats) *atomic.Uint64 { return &s.pass })
+	verdict("deny", func(s *partyStats) *atomic.Uint64 { return &s.deny })
+	verdict("fail_closed", func(s *partyStats) *atomic.Uint64 { return &s.failClosed })
+	verdict("changed", func(s *partyStats) *atomic.Uint64 { return &s.changed })
+	verdict("error", func(s *partyStats) *atomic.Uint64 { return &s.fault })
+	add(instrumentInexact, true, attribute.KeyValue{}, func(s *partyStats) *atomic.Uint64 { return &s.inexact })
+	add(instrumentFailOpenPasses, true, attribute.KeyValue{}, func(s *partyStats) *atomic.Uint64 { return &s.failOpen })
+	for o := range dedupe.Abandoned + 1 {
+		add(instrumentDedupe, false, attrOutcome.String(o.String()), func(s *partyStats) *atomic.Uint64 { return &s.dedupe[o] })
+	}
+	for i, code := range errorCodes {
+		add(instrumentErrors, false, attrCode.Int(int(code)), func(s *partyStats) *atomic.Uint64 { return &s.errors[i] })
+	}
+	add(instrumentNotifications, false, attrResult.String("accepted"), func(s *partyStats) *atomic.Uint64 { return &s.observed })
+	add(instrumentNotifications, false, attrResult.String("repeated"), func(s *partyStats) *atomic.Uint64 { return &s.repeated })
+	add(instrumentNotifications, false, attrResult.String("invalid"), func(s *partyStats) *atomic.Uint64 { return &s.invalid })
 	for _, d := range []tenant.Denied{tenant.DeniedInFlight, tenant.DeniedRate} {
-		s.throttled[d] = s.add(instrumentThrottled, attrReason.String(d.String()))
+		add(instrumentThrottled, true, attrReason.String(d.String()), func(s *partyStats) *atomic.Uint64 { return &s.throttled[d] })
 	}
+	return all
+}()
+
+func newPartyStats(id string) *partyStats {
+	s := &partyStats{shared: []attribute.KeyValue{attrTenant.String(id)}}
+	s.attributes = metric.WithAttributeSet(attribute.NewSet(s.shared...))
 	return s
 }
 
 // peerStats count one backend's turns and deliveries.
 type peerStats struct {
-	counters
-	outcomes                   [audit.OutcomeNotCalled + 1]*counter
-	delivered, failed, dropped *counter // observations and shadow calls
-	transitions                [breaker.Open + 1]*counter
-	lastFailure                atomic.Uint32            // an ahp.FailureClass
-	attributes                 metric.MeasurementOption // of the backend itself
-	duration                   []metric.RecordOption
+	outcomes                   [audit.OutcomeNotCalled + 1]atomic.Uint64
+	delivered, failed, dropped atomic.Uint64 // observations and shadow calls
+	transitions                [breaker.Open + 1]atomic.Uint64
+	failures                   [ahp.FailureClassCount]atomic.Uint64
+	lastFailure                atomic.Uint32 // an ahp.FailureClass
 
-	making   sync.Mutex // held while a counter of failures is made
-	failures sync.Map   // ahp.FailureClass → *counter, made when first seen
+	shared     []attribute.KeyValue
+	attributes metric.MeasurementOption // of the backend itself
+	duration   []metric.RecordOption
 }
 
-func newPeerStats(tenant, backend string) *peerStats {
-	s := &peerStats{counters: counters{shared: []attribute.KeyValue{attrTenant.String(tenant), attrBackend.String(backend)}}}
+var peerSeries = func() (all []timeSeries[peerStats]) {
+	add := func(i instrument, always bool, label attribute.KeyValue, of func(*peerStats) *atomic.Uint64) {
+		all = append(all, timeSeries[peerStats]{i, label, always, of})
+	}
 	for o := audit.OutcomePass; o <= audit.OutcomeNotCalled; o++ {
-		s.outcomes[o] = s.add(instrumentSteps, attrOutcome.String(o.String()))
+		add(instrumentSteps, false, attrOutcome.String(o.String()), func(s *peerStats) *atomic.Uint64 { return &s.outcomes[o] })
 	}
-	s.delivered = s.add(instrumentDeliveries, attrResult.String("delivered"))
-	s.failed = s.add(instrumentDeliveries, attrResult.String("failed"))
-	s.dropped = s.add(instrumentDeliveries, attrResult.String("dropped"))
-	for st := range s.transitions {
-		s.transitions[st] = s.add(instrumentTransitions, attrState.String(breaker.State(st).String()))
+	add(instrumentDeliveries, false, attrResult.String("delivered"), func(s *peerStats) *atomic.Uint64 { return &s.delivered })
+	add(instrumentDeliveries, true, attrResult.String("failed"), func(s *peerStats) *atomic.Uint64 { return &s.failed })
+	add(instrumentDeliveries, true, attrResult.String("dropped"), func(s *peerStats) *atomic.Uint64 { return &s.dropped })
+	for state := range breaker.Open + 1 {
+		add(instrumentTransitions, state == breaker.Open, attrState.String(state.String()), func(s *peerStats) *atomic.Uint64 { return &s.transitions[state] })
 	}
+	for _, c := range ahp.FailureClasses() {
+		add(instrumentFailures, false, attrClass.String(c.String()), func(s *peerStats) *atomic.Uint64 { return &s.failures[c] })
+	}
+	return all
+}()
+
+func newPeerStats(tenant, backend string) *peerStats {
+	s := &peerStats{shared: []attribute.KeyValue{attrTenant.String(tenant), attrBackend.String(backend)}}
 	s.attributes = metric.WithAttributeSet(attribute.NewSet(s.shared...))
 	s.duration = []metric.RecordOption{s.attributes}
 	return s
@@ -204,16 +230,5 @@ func (s *peerStats) failure(c ahp.FailureClass) {
 	if c.TripsBreaker() {
 		s.lastFailure.Store(uint32(c))
 	}
-	if n, ok := s.failures.Load(c); ok {
-		n.(*counter).Add(1)
-		return
-	}
-	s.making.Lock()
-	defer s.making.Unlock()
-	n, ok := s.failures.Load(c)
-	if !ok {
-		n = s.add(instrumentFailures, attrClass.String(c.String()))
-		s.failures.Store(c, n)
-	}
-	n.(*counter).Add(1)
+	s.failures[c].Add(1)
 }
