@@ -18,6 +18,8 @@ const (
 	maxHead = 16 << 10
 	// readBuffer bounds one line of a head, in bytes.
 	readBuffer = 8 << 10
+	// writeBuffer holds the head of a request, and all of a small one.
+	writeBuffer = 8 << 10
 	// maxInterim bounds the 1xx answers before the final one.
 	maxInterim = 16
 )

@@ -127,8 +127,6 @@ func newClient(cfg Config) (*Client, error) {
 			MaxIdleConnDuration: idle,
 			// The connection used last is the one least likely to be stale.
 			ConnPoolStrategy: fasthttp.LIFO,
-			ReadBufferSize:   readBuffer,
-			WriteBufferSize:  8 << 10,
 		},
 		credentialError: cfg.CredentialError,
 		maxResponse:     cfg.MaxResponse,

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"io"
+	"sync"
 	"time"
 
 	"github.com/ahp-gateway/ahp-gateway/ahp"
@@ -56,11 +57,14 @@ func (c *Client) exchange(call *ahp.Call, read reader, since time.Time) (f ahp.F
 		// prolongs it.
 		err = conn.Conn().SetDeadline(call.Deadline)
 		if err == nil {
-			w := c.pool.AcquireWriter(conn.Conn())
+			w := writers.Get().(*bufio.Writer)
+			w.Reset(conn.Conn())
 			err = c.send(w, call)
-			c.pool.ReleaseWriter(w)
+			w.Reset(nil)
+			writers.Put(w)
 		}
-		r := c.pool.AcquireReader(conn.Conn())
+		r := readers.Get().(*bufio.Reader)
+		r.Reset(conn.Conn())
 		sent := err
 		if !isTimeout(err) {
 			// Even after a failed write an answer may lie ready, and then the
@@ -79,7 +83,8 @@ func (c *Client) exchange(call *ahp.Call, read reader, since time.Time) (f ahp.F
 			// Bytes after an answer would be read as the next one.
 			reusable = reusable && r.Buffered() == 0
 		}
-		c.pool.ReleaseReader(r)
+		r.Reset(nil)
+		readers.Put(r)
 		if reusable {
 			c.pool.ReleaseConn(conn)
 		} else {
@@ -88,6 +93,13 @@ func (c *Client) exchange(call *ahp.Call, read reader, since time.Time) (f ahp.F
 		return f, stale
 	}
 }
+
+// A call needs its buffers only while it lasts, so all clients share them: of
+// many backends few are called at once.
+var (
+	readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, readBuffer) }}
+	writers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, writeBuffer) }}
+)
 
 // send writes one request.
 func (c *Client) send(w *bufio.Writer, call *ahp.Call) error {

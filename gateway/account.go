@@ -56,7 +56,7 @@ func (x *exchange) readNote(doc *document) {
 		x.failure = unavailable // the only error that a chain ends with
 	case verdictDeny, verdictFailClosed:
 		x.place = int(x.answer[2])<<8 | int(x.answer[3])
-		x.by = doc.intercept[x.msg.Event.Type][x.place]
+		x.by = doc.of(x.msg.Event.Type).intercept[x.place]
 	}
 }
 

@@ -184,23 +184,28 @@ func assembleDocument(r *config.Registration, peers map[*config.Hook]*peer, disc
 	if err != nil {
 		return nil, err
 	}
-	d := &document{table: table}
-	resolve := func(m routing.Mode, to *[ahp.EventTypeCount][]*hop) {
-		for e := ahp.EventUnknown + 1; e < ahp.EventTypeCount; e++ {
-			for _, sub := range table.Match(e, m) {
-				h := hops[[2]int{sub.Hook, sub.Index}]
-				h.sub = sub
-				to[e] = append(to[e], h)
-			}
+	d := &document{routes: make([]route, 1)}
+	resolve := func(matched []*routing.Subscription) (to []*hop) {
+		for _, sub := range matched {
+			h := hops[[2]int{sub.Hook, sub.Index}]
+			h.sub = sub
+			to = append(to, h)
 		}
+		return to
 	}
-	resolve(routing.Intercept, &d.intercept)
-	resolve(routing.Observe, &d.observe)
 	for e := ahp.EventUnknown + 1; e < ahp.EventTypeCount; e++ {
-		if interceptors := table.Match(e, routing.Intercept); len(interceptors) > 0 && r.Version == ahp.Draft {
-			d.shown[e] = union(slices.Concat(interceptors, table.Match(e, routing.Observe)))
+		intercept, observe := table.Match(e, routing.Intercept), table.Match(e, routing.Observe)
+		if len(intercept)+len(observe) == 0 {
+			continue
 		}
+		r := route{intercept: resolve(intercept), observe: resolve(observe)}
+		if len(intercept) > 0 && table.Version() == ahp.Draft {
+			r.shown = union(slices.Concat(intercept, observe))
+		}
+		d.route[e] = uint8(len(d.routes))
+		d.routes = append(d.routes, r)
 	}
+	d.routes = slices.Clip(d.routes)
 	if d.configuration, err = configuration(table, budget); err != nil {
 		return nil, err
 	}

@@ -83,8 +83,9 @@ func (x *exchange) decide(doc *document) {
 		x.terms.Asked = x.party.questions.of(&x.msg)
 	}
 	x.state.Start(&x.terms, x.msg.Event.Raw, x.msg.State)
-	x.state.Shown = doc.shown[x.msg.Event.Type]
-	hops := doc.intercept[x.msg.Event.Type]
+	to := doc.of(x.msg.Event.Type)
+	x.state.Shown = to.shown
+	hops := to.intercept
 	called := len(hops)
 	for i, h := range hops {
 		if x.msg.Halted {
@@ -284,7 +285,7 @@ func (x *exchange) begin() []byte { return x.appendNote(x.answer[:0]) }
 // interceptors that were not called any more, once for each content of it. In
 // 0.1 what can be intercepted cannot be observed.
 func (x *exchange) settle(doc *document) {
-	observers := doc.observe[x.msg.Event.Type]
+	observers := doc.of(x.msg.Event.Type).observe
 	if x.msg.Version != ahp.Draft || len(observers)+len(x.uncalled) == 0 {
 		return
 	}

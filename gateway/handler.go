@@ -239,9 +239,10 @@ func (g *Gateway) notify(x *exchange, doc *document, h *fasthttp.RequestHeader) 
 	}
 	x.party.stats.observed.Add(1)
 	x.trace = incoming(h)
-	hops := doc.observe[x.msg.Event.Type]
+	to := doc.of(x.msg.Event.Type)
+	hops := to.observe
 	if x.msg.Version == ahp.Draft {
-		hops = slices.Concat(hops, doc.intercept[x.msg.Event.Type])
+		hops = slices.Concat(hops, to.intercept)
 	}
 	g.observe(x.msg.Body, x.msg.Version, x.trace, hops...)
 }

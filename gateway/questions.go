@@ -27,7 +27,7 @@ func newQuestions() questions {
 
 // learn remembers what the message asks, if there are hooks for its answer.
 func (x *exchange) learn(doc *document) {
-	if x.msg.Event.Type == ahp.UserElicitationRequest && len(doc.intercept[ahp.UserElicitationResult]) > 0 {
+	if x.msg.Event.Type == ahp.UserElicitationRequest && len(doc.of(ahp.UserElicitationResult).intercept) > 0 {
 		x.party.questions.add(&x.msg)
 	}
 }

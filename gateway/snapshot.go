@@ -42,18 +42,27 @@ type party struct {
 	stats      *partyStats
 }
 
-// document is one registration document, resolved to the hops of each event in
-// registration order.
+// document is one registration document, resolved to what is called for each event.
 type document struct {
-	table     *routing.Table
-	intercept [ahp.EventTypeCount][]*hop
-	observe   [ahp.EventTypeCount][]*hop
-	// shown is what of an intercepted event's content hooks/configuration asks
-	// harnesses to show.
-	shown [ahp.EventTypeCount]ahp.ContentSelection
+	// routes are an empty one and those of events that anybody subscribes to,
+	// and route is where among them that of each event is. There may be many
+	// documents, and few of them are about many events.
+	routes []route
+	route  [ahp.EventTypeCount]uint8
 	// configuration is the JSON that answers hooks/configuration, or nil.
 	configuration []byte
 }
+
+// route is what is called for one event, in registration order.
+type route struct {
+	intercept, observe []*hop
+	// shown is what of an intercepted event's content hooks/configuration asks
+	// harnesses to show.
+	shown ahp.ContentSelection
+}
+
+// of returns the route of an event, which is empty where nobody subscribes to it.
+func (d *document) of(e ahp.EventType) *route { return &d.routes[d.route[e]] }
 
 // hop is one subscription and what it takes to call it.
 type hop struct {
