@@ -13,7 +13,7 @@ import (
 type cell struct {
 	name    string
 	process *process
-	options load.Options
+	target  load.Target
 	admin   string // of a gateway, or ""
 	scale   int    // divides the plan's requests in a round, for what takes long
 	warm    int    // requests before the first round; at least some
@@ -31,20 +31,20 @@ func fine(status int, _ []byte) bool { return status == 200 }
 
 // cellOf returns the cell of a gateway under events of about that size.
 func cellOf(name string, g *gatewayProcess, size int) cell {
-	return cell{name: name, process: g.process, options: g.load(size), admin: g.admin}
+	return cell{name: name, process: g.process, target: g.target(size), admin: g.admin}
 }
 
 // to returns the cell of another program that takes the same requests as a
 // gateway with a key does.
 func to(name string, p *process, size int) cell {
-	return cell{name: name, process: p, options: load.Options{
+	return cell{name: name, process: p, target: load.Target{
 		Address: hostOf(p.url), Accept: decided,
 		Templates: []*load.Template{load.NewTemplate(hostOf(p.url), "/hooks", event(false, false, size), "Authorization: Bearer "+key(0))},
 	}}
 }
 
-// stride keeps the ids of the series apart: each round of each cell is one.
-const stride = 1 << 28
+// stride keeps the ids of the series apart: each slice of each cell is one.
+const stride = 1 << 24
 
 // fresh are ids that were never used.
 func fresh(series int) func(n uint64) uint64 {
@@ -64,30 +64,47 @@ func mixed(series int) func(n uint64) uint64 {
 	}
 }
 
+// parts is how many parts a round is measured in. What else happens on the
+// machine, and to it, lasts for seconds: a cell is not to be away for long.
+const parts = 10
+
 // rounds measures cells in turns, every other time in reverse order, so that
 // whatever else the machine does falls on all of them.
 func (l *lab) rounds(cells []cell, p plan) ([]Cell, error) {
 	results := make([]Cell, len(cells))
+	sessions := make([]*load.Session, len(cells))
+	order := make([]int, len(cells))
+	series := 0
 	for i, c := range cells {
 		results[i].Name = c.name
+		order[i] = i
+		var err error
+		if sessions[i], err = load.Open(c.target); err != nil {
+			return nil, fmt.Errorf("%s: %w", c.name, err)
+		}
+		defer sessions[i].Close()
 		// Connections are opened and buffers grown.
-		if _, err := l.round(c, i, max(500, p.count(c)/10, c.warm)); err != nil {
+		series++
+		if _, err := l.measure(c, sessions[i], series, max(500, p.count(c)/10, c.warm)); err != nil {
 			return nil, err
 		}
 	}
-	order := make([]int, len(cells))
-	for i := range order {
-		order[i] = i
-	}
-	for n := range p.rounds {
-		for _, i := range order {
-			r, err := l.round(cells[i], (n+1)*len(cells)+i, p.count(cells[i]))
-			if err != nil {
-				return nil, err
+	for range p.rounds {
+		sums := make([]Round, len(cells))
+		for range parts {
+			for _, i := range order {
+				series++
+				r, err := l.measure(cells[i], sessions[i], series, max(10, p.count(cells[i])/parts))
+				if err != nil {
+					return nil, err
+				}
+				sums[i].add(r)
 			}
-			results[i].Rounds = append(results[i].Rounds, r)
+			slices.Reverse(order)
 		}
-		slices.Reverse(order)
+		for i := range cells {
+			results[i].Rounds = append(results[i].Rounds, sums[i])
+		}
 	}
 	for i, c := range cells {
 		if err := results[i].sum(c, l.workers); err != nil {
@@ -97,51 +114,44 @@ func (l *lab) rounds(cells []cell, p plan) ([]Cell, error) {
 	return results, l.ctx.Err()
 }
 
-// round measures a cell once, with the ids of a series.
-func (l *lab) round(c cell, series, requests int) (Round, error) {
+// measure measures a cell once, with the ids of a series.
+func (l *lab) measure(c cell, s *load.Session, series, requests int) (Round, error) {
 	if err := l.ctx.Err(); err != nil {
 		return Round{}, err
 	}
-	o := c.options
-	o.Requests = uint64(requests)
 	ids := c.ids
 	if ids == nil {
 		ids = fresh
 	}
-	o.ID = ids(series)
-	measured := Round{}
 	var made allocations
 	if c.admin != "" {
 		var err error
 		if made, err = allocationsOf(c.admin); err != nil {
-			return measured, err
+			return Round{}, err
 		}
 	}
 	before, err := c.process.usage()
 	if err != nil {
 		return Round{}, err
 	}
-	r, err := load.Run(o)
-	if err != nil {
-		return Round{}, fmt.Errorf("%s: %w", c.name, err)
-	}
+	r := s.Run(load.Plan{ID: ids(series), Requests: uint64(requests)})
 	after, err := c.process.usage()
 	if err != nil {
 		return Round{}, err
 	}
-	measured = Round{Requests: r.Requests, Errors: r.Errors, Error: r.First, CPU: after.CPU - before.CPU, Elapsed: r.Elapsed}
+	measured := Round{Requests: r.Requests, Errors: r.Errors, Error: r.First, CPU: after.CPU - before.CPU, Elapsed: r.Elapsed}
 	if c.admin != "" {
 		// What reading them costs is known from reading them twice.
 		then, err := allocationsOf(c.admin)
 		if err != nil {
-			return measured, err
+			return Round{}, err
 		}
 		again, err := allocationsOf(c.admin)
 		if err != nil {
-			return measured, err
+			return Round{}, err
 		}
-		measured.Allocs = max(0, 2*then.Count-made.Count-again.Count)
-		measured.Bytes = max(0, 2*then.Bytes-made.Bytes-again.Bytes)
+		measured.Allocs = 2*then.Count - made.Count - again.Count
+		measured.Bytes = 2*then.Bytes - made.Bytes - again.Bytes
 	}
 	return measured, nil
 }
@@ -150,15 +160,7 @@ func (l *lab) round(c cell, series, requests int) (Round, error) {
 func (c *Cell) sum(of cell, workers int) error {
 	var total Round
 	for _, r := range c.Rounds {
-		total.Requests += r.Requests
-		total.Errors += r.Errors
-		total.CPU += r.CPU
-		total.Elapsed += r.Elapsed
-		total.Allocs += r.Allocs
-		total.Bytes += r.Bytes
-		if total.Error == "" {
-			total.Error = r.Error
-		}
+		total.add(r)
 	}
 	c.Requests, c.Errors = total.Requests, total.Errors
 	if total.Errors > 0 {
@@ -175,7 +177,7 @@ func (c *Cell) sum(of cell, workers int) error {
 		return err
 	}
 	c.RSS, c.Top = u.RSS, u.Top
-	c.Allocs, c.Bytes = total.Allocs/float64(total.Requests), total.Bytes/float64(total.Requests)
+	c.Allocs, c.Bytes = max(0, total.Allocs/float64(total.Requests)), max(0, total.Bytes/float64(total.Requests))
 	return nil
 }
 

@@ -139,10 +139,10 @@ func (s settings) registration() string {
 	return fmt.Sprintf(`{"protocolVersion":%q,"hooks":[%s]}`, version, strings.Join(hooks, ","))
 }
 
-// Answer is the options of a load on g with events of about that size.
-func (g *gatewayProcess) load(size int) load.Options {
+// target is g under events of about that size.
+func (g *gatewayProcess) target(size int) load.Target {
 	body := event(g.draft, g.effects, size)
-	o := load.Options{Address: hostOf(g.url), TLS: g.trust, Accept: decided}
+	o := load.Target{Address: hostOf(g.url), TLS: g.trust, Accept: decided}
 	for i := range max(g.tenants, 1) {
 		var headers []string
 		if g.tenants > 0 {

@@ -113,11 +113,11 @@ func drive(flags *flag.FlagSet, args []string, stdout io.Writer) error {
 	draft := flags.Bool("draft", false, "snapshot draft instead of 0.1")
 	size := flags.Int("size", small, "of an event, in bytes")
 	same := flags.Bool("duplicates", false, "a few event ids again and again")
-	o := load.Options{Accept: decided}
+	t, o := load.Target{Accept: decided}, load.Plan{}
 	flags.Uint64Var(&o.Requests, "requests", 20000, "how many; 0 is as many as fit into the duration")
 	flags.DurationVar(&o.Duration, "duration", 10*time.Second, "how long")
 	flags.Float64Var(&o.Rate, "rate", 0, "requests per second; 0 is as many as are answered")
-	flags.IntVar(&o.Connections, "connections", 32, "open at once")
+	flags.IntVar(&t.Connections, "connections", 32, "open at once")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -125,19 +125,19 @@ func drive(flags *flag.FlagSet, args []string, stdout io.Writer) error {
 	if err != nil || u.Host == "" {
 		return fmt.Errorf("drive: %q is no URL", *to)
 	}
-	if o.Address = u.Host; u.Scheme == "https" {
-		o.TLS = &tls.Config{ServerName: u.Hostname()}
+	if t.Address = u.Host; u.Scheme == "https" {
+		t.TLS = &tls.Config{ServerName: u.Hostname()}
 	}
 	var headers []string
 	if *secret != "" {
 		headers = append(headers, "Authorization: Bearer "+*secret)
 	}
-	o.Templates = []*load.Template{load.NewTemplate(u.Host, u.RequestURI(), event(*draft, false, *size), headers...)}
+	t.Templates = []*load.Template{load.NewTemplate(u.Host, u.RequestURI(), event(*draft, false, *size), headers...)}
 	series := int(time.Now().Unix()) & 0xff // so that ids are not those of the last run
 	if o.ID = fresh(series); *same {
 		o.ID = repeated(series)
 	}
-	r, err := load.Run(o)
+	r, err := load.Run(t, o)
 	if err != nil {
 		return err
 	}

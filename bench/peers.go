@@ -147,7 +147,7 @@ func (l *lab) others(backend *process, r *Results) ([]cell, error) {
 		r.Peers[f.name] = version + "; " + f.job
 		c := to(f.name, p, small)
 		if f.asks {
-			c.options.Accept = fine
+			c.target.Accept = fine
 		}
 		cells = append(cells, c)
 	}

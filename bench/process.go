@@ -140,19 +140,11 @@ type usage struct {
 func (p *process) usage() (usage, error) {
 	var u usage
 	for _, pid := range append(children(p.cmd.Process.Pid), p.cmd.Process.Pid) {
-		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		ran, err := ran(pid)
 		if err != nil {
 			return u, fmt.Errorf("CPU time cannot be measured: %w", err)
 		}
-		// The name, in brackets, may hold anything.
-		fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
-		for _, ticks := range fields[11:13] {
-			n, err := strconv.ParseInt(ticks, 10, 64)
-			if err != nil {
-				return u, err
-			}
-			u.CPU += time.Duration(n) * (time.Second / 100) // USER_HZ
-		}
+		u.CPU += ran
 		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 		if err != nil {
 			return u, err
@@ -161,6 +153,29 @@ func (p *process) usage() (usage, error) {
 		u.Top += kilobytes(string(status), "VmHWM:")
 	}
 	return u, nil
+}
+
+// ran returns how long the threads of a process have run, in user and system
+// mode. A thread that has ended is not counted any more; those of the programs
+// that are measured do not end.
+func ran(pid int) (total time.Duration, err error) {
+	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	if err != nil {
+		return 0, err
+	}
+	for _, thread := range threads {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%s/schedstat", pid, thread.Name()))
+		if err != nil {
+			return 0, err
+		}
+		first, _, _ := strings.Cut(string(text), " ")
+		ns, err := strconv.ParseInt(first, 10, 64)
+		if err != nil {
+			return 0, err
+		}
+		total += time.Duration(ns)
+	}
+	return total, nil
 }
 
 func kilobytes(status, name string) int64 {

@@ -61,6 +61,19 @@ type Round struct {
 	Bytes    float64       `json:"bytes,omitempty"`
 }
 
+// add adds another measurement of the same cell.
+func (r *Round) add(o Round) {
+	r.Requests += o.Requests
+	r.Errors += o.Errors
+	r.CPU += o.CPU
+	r.Elapsed += o.Elapsed
+	r.Allocs += o.Allocs
+	r.Bytes += o.Bytes
+	if r.Error == "" {
+		r.Error = o.Error
+	}
+}
+
 func (r Round) cost() float64 { return micros(r.CPU) / float64(r.Requests) }
 
 // Held is one program at a held rate, in an open loop.

@@ -16,24 +16,28 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// Options describe one run.
-type Options struct {
+// Target is what requests are sent to, and which.
+type Target struct {
 	// Address is the host and port to connect to, and TLS how, or nil.
 	Address string
 	TLS     *tls.Config
 	// Templates are taken in turn.
 	Templates []*Template
-	// ID returns the event id of the n-th request, counted from 0. Default: n.
-	ID func(n uint64) uint64
 	// Connections are open throughout. Default: 32.
 	Connections int
+	// Accept reports whether an answer is what was asked for.
+	Accept func(status int, body []byte) bool
+}
+
+// Plan is one run.
+type Plan struct {
+	// ID returns the event id of the n-th request, counted from 0. Default: n.
+	ID func(n uint64) uint64
 	// Rate is in requests per second; 0 is a closed loop.
 	Rate float64
 	// The run ends after Requests of them, or, if that is 0, after Duration.
 	Requests uint64
 	Duration time.Duration
-	// Accept reports whether an answer is what was asked for.
-	Accept func(status int, body []byte) bool
 }
 
 // Result is what a run has measured.
@@ -60,9 +64,74 @@ func newHistogram() *hdrhistogram.Histogram {
 	return hdrhistogram.New(1, int64(2*timeout), 3)
 }
 
+// Session holds the connections to a target over several runs. Its methods are
+// called one at a time.
+type Session struct {
+	target Target
+	conns  []*conn
+}
+
+// Open connects to a target.
+func Open(t Target) (*Session, error) {
+	if t.Connections == 0 {
+		t.Connections = 32
+	}
+	s := &Session{target: t}
+	for range t.Connections {
+		c, err := t.connect()
+		if err != nil {
+			s.Close()
+			return nil, fmt.Errorf("load: %w", err)
+		}
+		s.conns = append(s.conns, c)
+	}
+	return s, nil
+}
+
+// Close closes the connections.
+func (s *Session) Close() {
+	for _, c := range s.conns {
+		c.Close()
+	}
+}
+
+// Run sends requests over the session's connections, as p says.
+func (s *Session) Run(p Plan) *Result {
+	if p.ID == nil {
+		p.ID = func(n uint64) uint64 { return n }
+	}
+	r := &run{Target: s.target, Plan: p, result: Result{Latency: newHistogram(), Lag: newHistogram()}}
+	r.start = time.Now()
+	r.end = r.start.Add(p.Duration)
+	var all sync.WaitGroup
+	for _, c := range s.conns {
+		all.Go(func() {
+			if p.Rate > 0 {
+				runtime.LockOSThread() // and never unlocked: the thread's timer slack goes with it
+				precise()
+			}
+			r.work(c)
+		})
+	}
+	all.Wait()
+	r.result.Elapsed = time.Since(r.start)
+	return &r.result
+}
+
+// Run opens a session for one run.
+func Run(t Target, p Plan) (*Result, error) {
+	s, err := Open(t)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	return s.Run(p), nil
+}
+
 // run is one run under way.
 type run struct {
-	Options
+	Target
+	Plan
 	start  time.Time
 	end    time.Time // of a run of some duration
 	next   atomic.Uint64
@@ -70,69 +139,33 @@ type run struct {
 	result Result
 }
 
-// Run sends requests as o says. It returns an error if it cannot connect.
-func Run(o Options) (*Result, error) {
-	if o.Connections == 0 {
-		o.Connections = 32
-	}
-	if o.ID == nil {
-		o.ID = func(n uint64) uint64 { return n }
-	}
-	r := &run{Options: o, result: Result{Latency: newHistogram(), Lag: newHistogram()}}
-	conns := make([]*conn, o.Connections)
-	for i := range conns {
-		c, err := r.connect()
-		if err != nil {
-			for _, c := range conns[:i] {
-				c.Close()
-			}
-			return nil, fmt.Errorf("load: %w", err)
-		}
-		conns[i] = c
-	}
-	r.start = time.Now()
-	r.end = r.start.Add(o.Duration)
-	var all sync.WaitGroup
-	for _, c := range conns {
-		all.Go(func() {
-			runtime.LockOSThread() // and never unlocked: the thread's timer slack goes with it
-			precise()
-			defer c.Close()
-			r.work(c)
-		})
-	}
-	all.Wait()
-	r.result.Elapsed = time.Since(r.start)
-	return &r.result, nil
-}
-
-// conn is one connection and what it has measured.
+// conn is one connection.
 type conn struct {
 	net.Conn
-	r            *bufio.Reader
-	answer       fasthttp.Response
-	request      []byte // made from of
-	of           *Template
-	latency, lag *hdrhistogram.Histogram
+	r       *bufio.Reader
+	answer  fasthttp.Response
+	request []byte // made from of
+	of      *Template
 }
 
-func (r *run) connect() (*conn, error) {
-	plain, err := net.DialTimeout("tcp", r.Address, timeout)
+func (t *Target) connect() (*conn, error) {
+	plain, err := net.DialTimeout("tcp", t.Address, timeout)
 	if err != nil {
 		return nil, err
 	}
-	if r.TLS == nil {
+	if t.TLS == nil {
 		if plain, err = blocking(plain); err != nil {
 			return nil, err
 		}
 	} else {
-		plain = tls.Client(plain, r.TLS)
+		plain = tls.Client(plain, t.TLS)
 	}
-	return &conn{Conn: plain, r: bufio.NewReaderSize(plain, 16<<10), latency: newHistogram(), lag: newHistogram()}, nil
+	return &conn{Conn: plain, r: bufio.NewReaderSize(plain, 16<<10)}, nil
 }
 
 // work sends requests until the run is over.
 func (r *run) work(c *conn) {
+	latency, lag := newHistogram(), newHistogram()
 	var answered, failed uint64
 	var first error
 	for {
@@ -148,7 +181,7 @@ func (r *run) work(c *conn) {
 			}
 			if wait := time.Until(due); wait > 0 {
 				pause(wait)
-				c.lag.RecordValue(int64(max(0, time.Since(due))))
+				_ = lag.RecordValue(int64(max(0, time.Since(due))))
 			}
 		} else if due = time.Now(); r.Requests == 0 && due.After(r.end) {
 			break
@@ -171,7 +204,7 @@ func (r *run) work(c *conn) {
 			continue
 		}
 		answered++
-		c.latency.RecordValue(int64(time.Since(due)))
+		_ = latency.RecordValue(int64(time.Since(due))) // which timeout bounds
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -180,8 +213,8 @@ func (r *run) work(c *conn) {
 	if r.result.First == "" && first != nil {
 		r.result.First = first.Error()
 	}
-	r.result.Latency.Merge(c.latency)
-	r.result.Lag.Merge(c.lag)
+	r.result.Latency.Merge(latency)
+	r.result.Lag.Merge(lag)
 }
 
 // refusal is an answer that was not accepted.

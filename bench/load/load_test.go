@@ -51,7 +51,7 @@ func TestRun(t *testing.T) {
 			} else {
 				s.Start()
 			}
-			o := Options{Address: s.Listener.Addr().String(), Connections: 4, Rate: rate, Requests: 1000,
+			o := Target{Address: s.Listener.Addr().String(), Connections: 4,
 				Accept: func(status int, body []byte) bool { return status == 200 && len(body) == len(Placeholder)+2 }}
 			if secure {
 				o.TLS = s.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
@@ -60,7 +60,7 @@ func TestRun(t *testing.T) {
 			for range 2 {
 				o.Templates = append(o.Templates, NewTemplate(o.Address, "/", []byte(`"`+Placeholder+`"`)))
 			}
-			r, err := Run(o)
+			r, err := Run(o, Plan{Rate: rate, Requests: 1000})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -93,8 +93,8 @@ func TestRunCountsErrors(t *testing.T) {
 	s.Config.ErrorLog = nil
 	defer s.Close()
 	address := s.Listener.Addr().String()
-	r, err := Run(Options{Address: address, Connections: 1, Requests: 100, Templates: []*Template{NewTemplate(address, "/", nil)},
-		Accept: func(status int, _ []byte) bool { return status == 200 }})
+	r, err := Run(Target{Address: address, Connections: 1, Templates: []*Template{NewTemplate(address, "/", nil)},
+		Accept: func(status int, _ []byte) bool { return status == 200 }}, Plan{Requests: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +117,7 @@ func TestOpenLoopCountsFromWhenARequestWasDue(t *testing.T) {
 	}))
 	defer s.Close()
 	address := s.Listener.Addr().String()
-	r, err := Run(Options{Address: address, Connections: 1, Rate: rate, Requests: 100, Templates: []*Template{NewTemplate(address, "/", nil)}})
+	r, err := Run(Target{Address: address, Connections: 1, Templates: []*Template{NewTemplate(address, "/", nil)}}, Plan{Rate: rate, Requests: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,13 +127,40 @@ func TestOpenLoopCountsFromWhenARequestWasDue(t *testing.T) {
 	}
 }
 
+// The runs of a session have its connections.
+func TestSession(t *testing.T) {
+	var opened atomic.Int64
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			opened.Add(1)
+		}
+	}
+	s.Start()
+	defer s.Close()
+	address := s.Listener.Addr().String()
+	session, err := Open(Target{Address: address, Connections: 3, Templates: []*Template{NewTemplate(address, "/", nil)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
+	for range 5 {
+		if r := session.Run(Plan{Requests: 50}); r.Requests != 50 || r.Errors != 0 {
+			t.Errorf("Run = %d requests, %d errors (%s); want 50, 0", r.Requests, r.Errors, r.First)
+		}
+	}
+	if n := opened.Load(); n != 3 {
+		t.Errorf("%d connections were opened; want 3", n)
+	}
+}
+
 func TestRunCannotConnect(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	l.Close()
-	if _, err := Run(Options{Address: l.Addr().String(), Requests: 1, Templates: []*Template{NewTemplate("h", "/", nil)}}); err == nil {
+	if _, err := Run(Target{Address: l.Addr().String(), Templates: []*Template{NewTemplate("h", "/", nil)}}, Plan{Requests: 1}); err == nil {
 		t.Error("Run without a server = nil; want an error")
 	}
 }
