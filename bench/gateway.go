@@ -65,7 +65,7 @@ func (l *lab) startGateway(name string, s settings) (*gatewayProcess, error) {
 	g.admin = "http://" + admin
 	var b strings.Builder
 	fmt.Fprintf(&b, "listen: 127.0.0.1:0\nadmin: %s\n", admin)
-	fmt.Fprintf(&b, "limits: {inFlight: 100000, inFlightPerTenant: 100000, connectionsPerIP: 100000")
+	fmt.Fprintf(&b, "limits: {inFlight: 100000, inFlightPerTenant: 100000, connectionsPerIP: 100000, idleTimeout: 1h")
 	if s.limits {
 		fmt.Fprintf(&b, ", rate: 1000000, burst: 1000000")
 	}

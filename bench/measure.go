@@ -395,7 +395,7 @@ func (l *lab) held(r *Results, p plan, peers bool) error {
 				}
 				c := cells[i]
 				target := c.target
-				target.Connections = 64
+				target.Connections, target.Precise = 64, true
 				series++
 				before, err := c.process.usage()
 				if err != nil {
@@ -433,6 +433,12 @@ func (l *lab) held(r *Results, p plan, peers bool) error {
 				h.Void = fmt.Sprintf("%d requests failed, such as: %s", sum.Errors, sum.First)
 			case h.Lag > 500:
 				h.Void = fmt.Sprintf("the generator was %.0f µs late", h.Lag)
+			}
+			if i > 0 { // the first is the backend alone
+				h.Added = make(map[string]float64)
+				for q, us := range latencies(sums[0].Latency) {
+					h.Added[q] = h.Latency[q] - us
+				}
 			}
 			r.Held = append(r.Held, h)
 		}

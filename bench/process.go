@@ -2,9 +2,12 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"os"
@@ -48,12 +51,12 @@ func (l *lab) start(name, url string, env []string, program string, args ...stri
 	cmd.Dir = l.dir
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 10 * time.Second
-	errors, err := os.Create(filepath.Join(l.dir, name+".log"))
+	log, err := os.Create(filepath.Join(l.dir, name+".log"))
 	if err != nil {
 		return nil, err
 	}
-	defer errors.Close()
-	cmd.Stderr = errors
+	defer log.Close()
+	cmd.Stderr = log
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return nil, err
@@ -98,7 +101,7 @@ func (l *lab) start(name, url string, env []string, program string, args ...stri
 	case p.url = <-listens:
 		return p, nil
 	case <-p.done:
-		said, _ := os.ReadFile(errors.Name())
+		said, _ := os.ReadFile(log.Name())
 		return nil, fmt.Errorf("%s ended before it listened: %s", name, strings.TrimSpace(string(said)))
 	case <-time.After(startWithin):
 		return nil, fmt.Errorf("%s does not listen", name)
@@ -157,14 +160,21 @@ func (p *process) usage() (usage, error) {
 
 // ran returns how long the threads of a process have run, in user and system
 // mode. A thread that has ended is not counted any more; those of the programs
-// that are measured do not end.
+// that are measured do not end. A kernel that does not tell of threads tells of
+// the process, in hundredths of a second.
 func ran(pid int) (total time.Duration, err error) {
-	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
 	if err != nil {
 		return 0, err
 	}
+	if len(threads) == 0 {
+		return ticks(pid)
+	}
 	for _, thread := range threads {
-		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%s/schedstat", pid, thread.Name()))
+		text, err := os.ReadFile(thread)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
 		if err != nil {
 			return 0, err
 		}
@@ -174,6 +184,25 @@ func ran(pid int) (total time.Duration, err error) {
 			return 0, err
 		}
 		total += time.Duration(ns)
+	}
+	return total, nil
+}
+
+// ticks returns the same of a process, those of its threads that have ended
+// included.
+func ticks(pid int) (total time.Duration, err error) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, err
+	}
+	// The name, in brackets, may hold anything.
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	for _, field := range fields[11:13] {
+		n, err := strconv.ParseInt(field, 10, 64)
+		if err != nil {
+			return 0, err
+		}
+		total += time.Duration(n) * (time.Second / 100) // USER_HZ
 	}
 	return total, nil
 }

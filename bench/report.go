@@ -126,14 +126,22 @@ func writeMarkdown(w io.Writer, all []*Results, thresholds string) error {
 			}
 		}
 		if len(r.Held) > 0 {
-			b.WriteString("\n### Latency at a held rate, from when each request was due, µs\n\n| | rate | p50 | p90 | p99 | p99.9 | max | busy |\n|---|---|---|---|---|---|---|---|\n")
+			b.WriteString("\n### Latency at a held rate, from when each request was due, µs\n\n| | rate | p50 | p90 | p99 | p99.9 | max | added p50 | p99 | p99.9 | busy |\n|---|---|---|---|---|---|---|---|---|---|---|\n")
 		}
 		for _, h := range r.Held {
 			fmt.Fprintf(&b, "| %s | %s: %.0f/s |", named(h.Name, h.Void), h.Of, h.Rate)
 			for _, q := range quantiles {
 				fmt.Fprintf(&b, " %.0f |", h.Latency[q.name])
 			}
-			fmt.Fprintf(&b, " %.0f | %.0f %% |\n", h.Latency["max"], h.Busy*100)
+			fmt.Fprintf(&b, " %.0f |", h.Latency["max"])
+			for _, q := range []string{"p50", "p99", "p99.9"} {
+				if added, ok := h.Added[q]; ok {
+					fmt.Fprintf(&b, " %.0f |", added)
+				} else {
+					b.WriteString(" |")
+				}
+			}
+			fmt.Fprintf(&b, " %.0f %% |\n", h.Busy*100)
 		}
 		var names []string
 		for name := range r.Peers {

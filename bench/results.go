@@ -57,8 +57,6 @@ type Round struct {
 	Error    string        `json:"error,omitempty"`
 	CPU      time.Duration `json:"cpu_ns"`
 	Elapsed  time.Duration `json:"elapsed_ns"`
-	Allocs   float64       `json:"allocs,omitempty"`
-	Bytes    float64       `json:"bytes,omitempty"`
 }
 
 // add adds another measurement of the same cell.
@@ -67,8 +65,6 @@ func (r *Round) add(o Round) {
 	r.Errors += o.Errors
 	r.CPU += o.CPU
 	r.Elapsed += o.Elapsed
-	r.Allocs += o.Allocs
-	r.Bytes += o.Bytes
 	if r.Error == "" {
 		r.Error = o.Error
 	}
@@ -86,6 +82,8 @@ type Held struct {
 	Void     string  `json:"void,omitempty"`
 	// Quantiles of the latency from when each request was due, in µs.
 	Latency map[string]float64 `json:"latency_us"`
+	// Added is what is beyond the backend alone at the same rate, in µs.
+	Added map[string]float64 `json:"added_us,omitempty"`
 	// Lag is the 99th percentile of what the generator itself was late, in µs.
 	Lag  float64 `json:"lag_p99_us"`
 	Busy float64 `json:"busy"`

@@ -5,8 +5,4 @@
 // rate whatever the answers do, and counts each latency from the moment the
 // request was due: a server that stalls is charged for every request that it
 // kept waiting.
-//
-// Each connection is an operating system thread with a blocking socket, so that
-// neither the runtime's poller nor its timers, which are coarse, stand between
-// the clock and the wire.
 package load

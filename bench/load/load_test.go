@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -43,7 +44,7 @@ func TestTemplate(t *testing.T) {
 // kinds of loop and over TLS.
 func TestRun(t *testing.T) {
 	for _, secure := range []bool{false, true} {
-		for _, rate := range []float64{0, 1e6} {
+		for _, rate := range []float64{0, 1e6, -1e6} { // the last is precise
 			e := &echo{ids: make(map[string]int)}
 			s := httptest.NewUnstartedServer(e)
 			if secure {
@@ -51,7 +52,7 @@ func TestRun(t *testing.T) {
 			} else {
 				s.Start()
 			}
-			o := Target{Address: s.Listener.Addr().String(), Connections: 4,
+			o := Target{Address: s.Listener.Addr().String(), Connections: 4, Precise: rate < 0,
 				Accept: func(status int, body []byte) bool { return status == 200 && len(body) == len(Placeholder)+2 }}
 			if secure {
 				o.TLS = s.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
@@ -60,7 +61,7 @@ func TestRun(t *testing.T) {
 			for range 2 {
 				o.Templates = append(o.Templates, NewTemplate(o.Address, "/", []byte(`"`+Placeholder+`"`)))
 			}
-			r, err := Run(o, Plan{Rate: rate, Requests: 1000})
+			r, err := Run(o, Plan{Rate: math.Abs(rate), Requests: 1000})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -7,8 +7,6 @@ import (
 	"time"
 )
 
-const blocks = false
-
 func precise() {}
 
 func pause(d time.Duration) { time.Sleep(d) }
