@@ -108,6 +108,11 @@ func (s *Session) Run(p Plan) *Result {
 	r := &run{Target: s.target, Plan: p, result: Result{Latency: newHistogram(), Lag: newHistogram()}}
 	r.start = time.Now()
 	r.end = r.start.Add(p.Duration)
+	if r.Precise {
+		// A thread that sleeps keeps its processor for up to 10 ms, as the
+		// runtime sees it, and one that wakes waits for it.
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(len(s.conns) + runtime.NumCPU()))
+	}
 	var all sync.WaitGroup
 	for _, c := range s.conns {
 		all.Go(func() {
