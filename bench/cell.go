@@ -14,7 +14,8 @@ type cell struct {
 	name    string
 	process *process
 	target  load.Target
-	admin   string // of a gateway, or ""
+	gateway bool   // is measured
+	admin   string // of a gateway whose allocations are counted, or ""
 	scale   int    // divides the plan's requests in a round, for what takes long
 	warm    int    // requests before the first round; at least some
 	ids     func(series int) func(n uint64) uint64
@@ -31,7 +32,7 @@ func fine(status int, _ []byte) bool { return status == 200 }
 
 // cellOf returns the cell of a gateway under events of about that size.
 func cellOf(name string, g *gatewayProcess, size int) cell {
-	return cell{name: name, process: g.process, target: g.target(size), admin: g.admin}
+	return cell{name: name, process: g.process, target: g.target(size), gateway: true, admin: g.admin}
 }
 
 // to returns the cell of another program that takes the same requests as a
@@ -76,7 +77,7 @@ func (l *lab) rounds(cells []cell, p plan) ([]Cell, error) {
 	order := make([]int, len(cells))
 	series := 0
 	for i, c := range cells {
-		results[i].Name = c.name
+		results[i].Name, results[i].Gateway = c.name, c.gateway
 		order[i] = i
 		var err error
 		if sessions[i], err = load.Open(c.target); err != nil {

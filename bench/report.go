@@ -203,12 +203,12 @@ const (
 )
 
 // newChart draws values, of which the largest is the longest bar.
-func newChart(title, format string, names []string, values []float64, void []bool) chart {
+func newChart(title, format string, names []string, values []float64, void, ours []bool) chart {
 	c := chart{Title: title, Height: float64(len(names)*barHeight + 8)}
 	most := slices.Max(values)
 	for i, name := range names {
 		c.Bars = append(c.Bars, bar{Name: name, Value: fmt.Sprintf(format, values[i]), Y: float64(i * barHeight), Width: barWidth * values[i] / max(most, 1e-9),
-			Ours: !strings.HasPrefix(name, floor) && !strings.HasPrefix(name, "bare") && strings.Contains(title+name, "gateway"), Void: void[i]})
+			Ours: ours[i], Void: void[i]})
 	}
 	return c
 }
@@ -219,23 +219,23 @@ func charts(all []*Results) []chart {
 		for _, g := range r.Groups {
 			var names []string
 			var values []float64
-			var void []bool
+			var void, ours []bool
 			for _, c := range g.Cells {
-				names, values, void = append(names, c.Name), append(values, c.CPU), append(void, c.Void != "")
+				names, values, void, ours = append(names, c.Name), append(values, c.CPU), append(void, c.Void != ""), append(ours, c.Gateway)
 			}
 			if len(names) > 0 {
-				charts = append(charts, newChart(g.Title+": CPU µs per request", "%.1f", names, values, void))
+				charts = append(charts, newChart(g.Title+": CPU µs per request", "%.1f", names, values, void, ours))
 			}
 		}
 		for _, q := range []string{"p50", "p99"} {
 			var names []string
 			var values []float64
-			var void []bool
+			var void, ours []bool
 			for _, h := range r.Held {
-				names, values, void = append(names, h.Name+", "+h.Of), append(values, h.Latency[q]), append(void, h.Void != "")
+				names, values, void, ours = append(names, h.Name+", "+h.Of), append(values, h.Latency[q]), append(void, h.Void != ""), append(ours, h.Name == on)
 			}
 			if len(names) > 0 {
-				charts = append(charts, newChart("Latency at a held rate: "+q+" in µs", "%.0f", names, values, void))
+				charts = append(charts, newChart("Latency at a held rate: "+q+" in µs", "%.0f", names, values, void, ours))
 			}
 		}
 	}

@@ -37,6 +37,7 @@ type Group struct {
 // Cell is one program under one load, in a closed loop.
 type Cell struct {
 	Name      string  `json:"name"`
+	Gateway   bool    `json:"gateway,omitempty"` // it is one
 	Requests  uint64  `json:"requests"`
 	Errors    uint64  `json:"errors,omitempty"`
 	Void      string  `json:"void,omitempty"` // why the figures say nothing

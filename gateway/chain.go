@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -24,6 +25,7 @@ type exchange struct {
 	trace    traceHeaders
 	ctx      context.Context // carries the server span, nothing else
 	span     trace.Span      // the server span, if it is recorded
+	parent   [55]byte        // what trace points to, if it is not
 
 	msg     ahp.Message
 	call    ahp.Call
@@ -310,6 +312,7 @@ func (x *exchange) shadow(h *hop) {
 	shown := append([]byte(nil), x.shown...)
 	record := detach(x.record())
 	g, call, terms := x.g, x.call, x.state.Terms()
+	call.Traceparent, call.Tracestate = strings.Clone(call.Traceparent), strings.Clone(call.Tracestate)
 	x.steps = append(x.steps, audit.Step{Backend: h.sub.BackendID, Subscription: h.sub.ID, Outcome: audit.OutcomeShadowed})
 	h.peer.courier.send(parcel{size: len(body), deliver: func() bool {
 		began := time.Now()

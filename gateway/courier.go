@@ -189,7 +189,7 @@ func (g *Gateway) observe(body []byte, v ahp.Version, trace traceHeaders, hops .
 	if len(hops) == 0 {
 		return
 	}
-	b := &bulletin{body: bytes.Clone(body)}
+	b, trace := &bulletin{body: bytes.Clone(body)}, trace.detached()
 	for _, h := range hops {
 		h.peer.courier.send(parcel{size: len(body), deliver: func() bool {
 			note := b.note(h)

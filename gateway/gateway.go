@@ -54,6 +54,7 @@ type Gateway struct {
 	tracer     trace.Tracer
 	tracing    bool
 	propagator propagation.TextMapPropagator
+	w3c        bool // it is that of W3C trace context alone
 	metrics    http.Handler
 	environ    config.Environ
 	version    string
@@ -119,6 +120,7 @@ func New(ctx context.Context, f *config.File, o Options) (*Gateway, error) {
 	if g.propagator == nil {
 		g.propagator = propagation.TraceContext{}
 	}
+	_, g.w3c = g.propagator.(propagation.TraceContext)
 	if o.TracerProvider == nil {
 		o.TracerProvider = tracenoop.NewTracerProvider()
 	}

@@ -1,6 +1,9 @@
 package gateway
 
 import (
+	"encoding/hex"
+	"strings"
+
 	"github.com/valyala/fasthttp"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -63,10 +66,27 @@ func (g *Gateway) startRequest(x *exchange, h *fasthttp.RequestHeader) {
 	}
 	ctx, span := g.tracer.Start(x.ctx, "hooks/intercept", asServer...)
 	x.ctx = ctx
-	g.propagator.Inject(ctx, &x.trace)
-	if span.IsRecording() { // if not, backends are told so in x.trace
+	if span.IsRecording() {
 		x.span = span
+	} else if c := span.SpanContext(); g.w3c && c.IsValid() && c.TraceState().Len() == 0 {
+		// Backends are told that it is not, as Inject would, without allocation.
+		x.trace = traceHeaders{parent: text(appendTraceparent(x.parent[:0], c))}
+		return
 	}
+	g.propagator.Inject(ctx, &x.trace)
+}
+
+// appendTraceparent appends the W3C traceparent of a context that is not sampled.
+func appendTraceparent(dst []byte, c trace.SpanContext) []byte {
+	id, span := c.TraceID(), c.SpanID()
+	dst = hex.AppendEncode(append(dst, "00-"...), id[:])
+	dst = hex.AppendEncode(append(dst, '-'), span[:])
+	return append(dst, "-00"...)
+}
+
+// detached returns t with nothing in it that lives in an exchange.
+func (t traceHeaders) detached() traceHeaders {
+	return traceHeaders{strings.Clone(t.parent), strings.Clone(t.state)}
 }
 
 var (

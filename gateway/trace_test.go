@@ -64,19 +64,38 @@ func TestTraces(t *testing.T) {
 // caller's trace, or in one of our own.
 func TestTracesNotSampled(t *testing.T) {
 	b := fakebackend.Start(t)
+	observer, shadow := fakebackend.Start(t), fakebackend.Start(t)
 	recorder := tracetest.NewSpanRecorder()
-	r := start(t, open(registration("draft", hook("com.example.b", b.URL, intercepts("draft", "fail-open", 5000)))),
+	r := start(t, open(registration("draft", hook("com.example.shadow", shadow.URL, intercepts("draft", "fail-open", 5000)),
+		hook("com.example.b", b.URL, intercepts("draft", "fail-open", 5000)), hook("com.example.observer", observer.URL, observes("draft", `"*"`))),
+		`backends: {com.example.shadow: {shadow: "*"}}`),
 		func(o *Options) {
 			o.TracerProvider, o.Tracing = sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder), sdktrace.WithSampler(sdktrace.NeverSample())), true
 		})
 	const trace = "0af7651916cd43dd8448eb211c80319c"
 	r.post("/hooks", eventDraft("e1"), "traceparent: 00-"+trace+"-b7ad6b7169203331-01")
 	r.post("/hooks", eventDraft("e2"))
-	r.audit.await(2)
+	r.post("/hooks", eventDraft("e3"), "traceparent: 00-"+trace+"-b7ad6b7169203331-00", "tracestate: a=b")
+	r.stop()
+	// Whatever is delivered later is told the same: of the exchange it keeps nothing.
+	told := make(map[string]string)
+	for _, q := range b.Requests() {
+		told[q.EventID] = q.Header.Get("traceparent")
+	}
+	for _, later := range []*fakebackend.Server{observer, shadow} {
+		if n := len(later.Requests()); n != 3 {
+			t.Errorf("%d messages were delivered later; want 3", n)
+		}
+		for _, q := range later.Requests() {
+			if got := q.Header.Get("traceparent"); got != told[q.EventID] {
+				t.Errorf("traceparent of %s is %q later; want %q", q.EventID, got, told[q.EventID])
+			}
+		}
+	}
 	for i, q := range b.Requests() {
-		parent := q.Header.Get("traceparent")
-		if len(parent) != 55 || !strings.HasSuffix(parent, "-00") || strings.Contains(parent, trace) != (i == 0) {
-			t.Errorf("request %d got traceparent %q; want one that is not sampled, in the caller's trace where there is one", i+1, parent)
+		parent, state := q.Header.Get("traceparent"), q.Header.Get("tracestate")
+		if len(parent) != 55 || (state == "a=b") != (i == 2) || !strings.HasSuffix(parent, "-00") || strings.Contains(parent, trace) != (i != 1) {
+			t.Errorf("request %d got traceparent %q, tracestate %q; want one that is not sampled, in the caller's trace where there is one", i+1, parent, state)
 		}
 	}
 	if n := len(recorder.Ended()); n != 0 {
