@@ -98,13 +98,15 @@ func TestCheck(t *testing.T) {
 		{Figure{Value: 1, Void: "busy"}, Figure{Value: 1}, ": a; b"},
 	} {
 		var out bytes.Buffer
-		err := check(&Results{Figures: map[string]Figure{"a": c.a, "b": c.b}}, path, &out)
+		err := check(&Results{Figures: map[string]Figure{"a": c.a, "b": c.b}}, path, true, &out)
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.HasSuffix(err.Error(), c.want)) {
 			t.Errorf("check(%+v, %+v) = %v; want %q\n%s", c.a, c.b, err, c.want, &out)
 		}
 	}
-	if err := check(&Results{}, path, new(bytes.Buffer)); err == nil {
-		t.Error("check of nothing = nil; want an error")
+	for all, want := range map[bool]bool{true: true, false: false} {
+		if err := check(&Results{}, path, all, new(bytes.Buffer)); (err != nil) != want {
+			t.Errorf("check of nothing, all %v = %v; want an error %v", all, err, want)
+		}
 	}
 }
 

@@ -160,7 +160,7 @@ func (l *lab) measure(c cell, s *load.Session, series, requests int) (Round, err
 	if err != nil {
 		return Round{}, err
 	}
-	r := s.Run(load.Plan{ID: ids(series), Requests: uint64(requests)})
+	r := s.Run(load.Plan{ID: ids(series), First: uint64(series) * uint64(requests), Requests: uint64(requests)})
 	after, err := c.process.usage()
 	if err != nil {
 		return Round{}, err

@@ -21,6 +21,7 @@ import (
 	"net/url"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -70,6 +71,15 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		if name == "compare" && p.old == "" {
 			return errors.New("compare: -old is missing: go build -o /tmp/old ./cmd/ahp-gateway at the commit to compare with")
 		}
+		if p.only != "" && p.out == "bench/results/"+name+".json" {
+			p.out = "" // which holds all groups
+		}
+		if p.old != "" {
+			var err error
+			if p.old, err = filepath.Abs(p.old); err != nil {
+				return err
+			}
+		}
 		results, err := measure(ctx, name, p, stderr)
 		if err != nil {
 			return err
@@ -80,7 +90,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 			}
 		}
 		if name == "check" {
-			return check(results, *thresholds, stdout)
+			return check(results, *thresholds, p.only == "", stdout)
 		}
 		if name == "compare" {
 			return writeFigures(stdout, results)
@@ -114,8 +124,8 @@ func drive(flags *flag.FlagSet, args []string, stdout io.Writer) error {
 	size := flags.Int("size", small, "of an event, in bytes")
 	same := flags.Bool("duplicates", false, "a few event ids again and again")
 	t, o := load.Target{Accept: decided}, load.Plan{}
-	flags.Uint64Var(&o.Requests, "requests", 20000, "how many; 0 is as many as fit into the duration")
-	flags.DurationVar(&o.Duration, "duration", 10*time.Second, "how long")
+	flags.Uint64Var(&o.Requests, "requests", 20000, "how many, unless there is a duration")
+	flags.DurationVar(&o.Duration, "duration", 10*time.Second, "how long, in place of a number of requests")
 	flags.Float64Var(&o.Rate, "rate", 0, "requests per second; 0 is as many as are answered")
 	flags.IntVar(&t.Connections, "connections", 32, "open at once")
 	if err := flags.Parse(args); err != nil {
@@ -127,6 +137,11 @@ func drive(flags *flag.FlagSet, args []string, stdout io.Writer) error {
 	}
 	if t.Address = u.Host; u.Scheme == "https" {
 		t.TLS = &tls.Config{ServerName: u.Hostname()}
+	}
+	set := make(map[string]bool)
+	flags.Visit(func(f *flag.Flag) { set[f.Name] = true })
+	if set["duration"] && !set["requests"] {
+		o.Requests = 0
 	}
 	var headers []string
 	if *secret != "" {

@@ -97,24 +97,25 @@ func (c *courier) waiting() int {
 	return len(c.parcels)
 }
 
-// send queues a parcel, or drops it. It never blocks.
-func (c *courier) send(p parcel) {
+// send queues a parcel, or drops it and reports that. It never blocks.
+func (c *courier) send(p parcel) (queued bool) {
 	if !c.room.take(c.share, p.size) {
 		c.stats.dropped.Add(1)
-		return
+		return false
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.parcels) >= c.max {
 		c.room.give(c.share, p.size)
 		c.stats.dropped.Add(1)
-		return
+		return false
 	}
 	c.parcels = append(c.parcels, p)
 	if c.workers < courierWorkers {
 		c.workers++
 		go c.work()
 	}
+	return true
 }
 
 // work delivers until the queue is empty. At shutdown it gives a backend up
@@ -162,25 +163,60 @@ type bulletin struct {
 
 	mu    sync.Mutex
 	msg   ahp.Message
-	notes map[int][]byte // by selection; nil until one is asked for
+	read  bool
+	notes map[int]*note // by selection
 }
 
-// note returns the hooks/observe notification for h, or nil if there is none.
-func (b *bulletin) note(h *hop) []byte {
+// note is what one selection shows, for as long as somebody waits for it: what
+// is kept is no more than the room has counted, once for each that waits.
+type note struct {
+	body    []byte // nil until it is asked for
+	waiting int
+}
+
+// expect says that h will ask for its note.
+func (b *bulletin) expect(h *hop) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.notes == nil {
+		b.notes = make(map[int]*note, 1)
+	}
+	n := b.notes[h.selection]
+	if n == nil {
+		n = new(note)
+		b.notes[h.selection] = n
+	}
+	n.waiting++
+}
+
+// forget says that h does not wait any more.
+func (b *bulletin) forget(h *hop) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if n := b.notes[h.selection]; n.waiting > 1 {
+		n.waiting--
+	} else {
+		delete(b.notes, h.selection)
+	}
+}
+
+// take returns the hooks/observe notification for h, which was expected, or nil
+// if there is none.
+func (b *bulletin) take(h *hop) []byte {
+	defer b.forget(h)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.read {
 		if err := ahp.Decode(b.body, &b.msg); err != nil {
 			return nil // it was accepted before, so this cannot be
 		}
-		b.notes = make(map[int][]byte, 1)
+		b.read = true
 	}
-	note := b.notes[h.selection]
-	if note == nil {
-		note = b.msg.AppendObserve(nil, h.view)
-		b.notes[h.selection] = note
+	n := b.notes[h.selection]
+	if n.body == nil {
+		n.body = b.msg.AppendObserve(nil, h.view)
 	}
-	return note
+	return n.body
 }
 
 // observe queues hooks/observe notifications of a message's event for hops of
@@ -191,8 +227,9 @@ func (g *Gateway) observe(body []byte, v ahp.Version, trace traceHeaders, hops .
 	}
 	b, trace := &bulletin{body: bytes.Clone(body)}, trace.detached()
 	for _, h := range hops {
-		h.peer.courier.send(parcel{size: len(body), deliver: func() bool {
-			note := b.note(h)
+		b.expect(h)
+		queued := h.peer.courier.send(parcel{size: len(body), deliver: func() bool {
+			note := b.take(h)
 			if note == nil {
 				return false
 			}
@@ -204,5 +241,8 @@ func (g *Gateway) observe(body []byte, v ahp.Version, trace traceHeaders, hops .
 			}
 			return f.OK()
 		}})
+		if !queued {
+			b.forget(h)
+		}
 	}
 }

@@ -1,9 +1,11 @@
 package gateway
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,9 +30,14 @@ const (
 // asked for them.
 type discovery struct {
 	peer    *peer
+	hook    *config.Hook
 	data    []byte      // the configuration that holds; nil if the backend was skipped
 	failure ahp.Failure // of the last time it was asked
 }
+
+// source is what makes a backend the same one over a reload, as far as what it
+// asks for is concerned: who is asked, for whom. Other settings may change.
+type source struct{ tenant, id, url string }
 
 // skipped reports whether the backend's policy does not hold.
 func (d discovery) skipped() bool { return d.data == nil }
@@ -74,16 +81,16 @@ type inquiry struct {
 // discover asks the backends of s whose registration lists no subscriptions for
 // those that they want, all of them within f's discovery timeout, and returns
 // the part of them that the gateway serves. A backend that cannot be asked
-// makes it fail or is skipped, as f says; one that is unchanged from previous is
-// not skipped then, but keeps what it asked for before. When ctx ends meanwhile it returns at
+// makes it fail or is skipped, as f says; one that previous has, with the same URL,
+// is not skipped then, but keeps what it asked for before. When ctx ends meanwhile it returns at
 // once; what is still under way then ends with the timeout, and is not looked at.
 func (g *Gateway) discover(ctx context.Context, s, previous *snapshot, peers map[*config.Hook]*peer) (map[*config.Hook][]config.Subscription, error) {
 	f := s.file
-	before := make(map[*peer][]byte)
+	before := make(map[source][]byte)
 	if previous != nil {
 		for _, p := range previous.parties {
 			for _, d := range p.discovered {
-				before[d.peer] = d.data
+				before[source{p.id, d.hook.ID, d.hook.URL}] = d.data
 			}
 		}
 	}
@@ -96,8 +103,7 @@ func (g *Gateway) discover(ctx context.Context, s, previous *snapshot, peers map
 		for _, r := range t.Registrations {
 			for j := range r.Hooks {
 				if h := &r.Hooks[j]; h.Discover {
-					b := peers[h]
-					all = append(all, &inquiry{tenant: t, party: s.parties[i], hook: h, peer: b, before: before[b]})
+					all = append(all, &inquiry{tenant: t, party: s.parties[i], hook: h, peer: peers[h], before: before[source{t.ID, h.ID, h.URL}]})
 				}
 			}
 		}
@@ -129,26 +135,32 @@ func (g *Gateway) discover(ctx context.Context, s, previous *snapshot, peers map
 	return g.found(all, f.Discovery.OnFailure == "skip")
 }
 
-// inquire asks one backend. It goes past the backend's breaker: whether its
-// decisions have failed lately says nothing about this question.
+// inquire asks one backend, and falls back on what it answered before.
 func (g *Gateway) inquire(q *inquiry, budget time.Duration, deadline time.Time) {
-	defer func() {
-		if r := recover(); r != nil {
-			g.panicked("discovery", r)
-			q.failure = ahp.Failure{Class: ahp.FailInternal, Detail: "a fault of the gateway"}
-		}
-	}()
-	data, failure := q.peer.client.Configuration(deadline)
-	if failure.OK() {
-		failure = q.read(data, budget)
-	}
-	if q.failure = failure; !failure.OK() && q.before != nil {
+	q.failure = g.ask(q, budget, deadline)
+	if !q.failure.OK() && q.before != nil {
 		// What the file says of it may have changed. What held under the old
 		// one is kept only if it does under the new.
 		warnings := q.warnings
 		q.read(q.before, budget)
 		q.warnings = warnings
 	}
+}
+
+// ask asks one backend. It goes past the backend's breaker: whether its
+// decisions have failed lately says nothing about this question.
+func (g *Gateway) ask(q *inquiry, budget time.Duration, deadline time.Time) (failure ahp.Failure) {
+	defer func() {
+		if r := recover(); r != nil {
+			g.panicked("discovery", r)
+			failure = ahp.Failure{Class: ahp.FailInternal, Detail: "a fault of the gateway"}
+		}
+	}()
+	data, failure := q.peer.client.Configuration(deadline)
+	if !failure.OK() {
+		return failure
+	}
+	return q.read(data, budget)
 }
 
 // read takes what a backend has advertised.
@@ -218,7 +230,7 @@ func (g *Gateway) found(all []*inquiry, skip bool) (map[*config.Hook][]config.Su
 			}
 			log.Warn("configuration warning", "warning", w.String())
 		}
-		q.party.discovered = append(q.party.discovered, discovery{q.peer, q.data, q.failure})
+		q.party.discovered = append(q.party.discovered, discovery{q.peer, q.hook, q.data, q.failure})
 		subscriptions[q.hook] = q.subscriptions
 		switch {
 		case q.failure.OK():
@@ -280,19 +292,19 @@ func (g *Gateway) rediscover(ctx context.Context, every time.Duration) {
 	}
 }
 
-// askAgain is one attempt of rediscover. Asking everybody is worth it, and new
-// answers are worth forgetting the remembered ones, only once somebody answers.
+// askAgain is one attempt of rediscover. Asking everybody is worth it only once
+// somebody answers with what can be served.
 func (g *Gateway) askAgain(ctx context.Context) error {
 	old := g.current.Load()
-	var failing []*peer
-	for _, p := range old.parties {
+	var failing []*inquiry
+	for i, p := range old.parties {
 		for _, d := range p.discovered {
 			if !d.failure.OK() {
-				failing = append(failing, d.peer)
+				failing = append(failing, &inquiry{tenant: &old.file.Tenants[i], party: p, hook: d.hook, peer: d.peer})
 			}
 		}
 	}
-	if !answers(ctx, failing, time.Now().Add(old.file.Discovery.Timeout)) {
+	if !g.answers(ctx, failing, old.file) {
 		return nil
 	}
 	g.reload.Lock()
@@ -304,21 +316,29 @@ func (g *Gateway) askAgain(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	for i, p := range snap.parties {
+		// Of another tenant's backend nobody has to know: what is remembered
+		// for a tenant holds where its backends want what they wanted.
+		if slices.EqualFunc(p.discovered, old.parties[i].discovered, func(a, b discovery) bool { return bytes.Equal(a.data, b.data) }) {
+			p.answers = old.parties[i].answers
+		}
+	}
 	g.store(snap)
 	closePeers(old, snap)
 	return nil
 }
 
-// answers reports whether one of the backends tells its subscriptions by the
-// deadline.
-func answers(ctx context.Context, peers []*peer, deadline time.Time) bool {
+// answers reports whether one of the backends tells subscriptions that can be
+// served.
+func (g *Gateway) answers(ctx context.Context, all []*inquiry, f *config.File) bool {
+	deadline := time.Now().Add(f.Discovery.Timeout)
 	var next atomic.Int64
 	var found atomic.Bool
 	var asking sync.WaitGroup
-	for range min(len(peers), 4*inquiriesPerTenant) {
+	for range min(len(all), 4*inquiriesPerTenant) {
 		asking.Go(func() {
-			for n := next.Add(1); int(n) <= len(peers) && ctx.Err() == nil && !found.Load(); n = next.Add(1) {
-				if _, failure := peers[n-1].client.Configuration(deadline); failure.OK() {
+			for n := next.Add(1); int(n) <= len(all) && ctx.Err() == nil && !found.Load(); n = next.Add(1) {
+				if failure := g.ask(all[n-1], f.Limits.Budget, deadline); failure.OK() {
 					found.Store(true)
 				}
 			}

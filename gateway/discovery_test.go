@@ -3,6 +3,7 @@ package gateway
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -305,6 +306,8 @@ func TestReloadKeepsWhatWasDiscovered(t *testing.T) {
 		{text(first, ""), "deny: no", "(its earlier subscriptions hold)", 0},
 		{text(first, `backends: {com.example.b: {shadow: "*"}}`), "pass", "(its earlier subscriptions hold)", 0},
 		{text(first, ""), "deny: no", "(its earlier subscriptions hold)", 0},
+		{text(first, "backends: {com.example.b: {inFlight: 50}}"), "deny: no", "(its earlier subscriptions hold)", 0},
+		{text(first, "limits: {observeQueue: 99}"), "deny: no", "(its earlier subscriptions hold)", 0},
 		{text(other, ""), "pass", "JSON-RPC error -32601\"", 1},
 	} {
 		if _, err := r.Reload(t.Context(), parse(t, c.text)); err != nil {
@@ -359,6 +362,67 @@ func TestSkippedBackendsAreAskedAgain(t *testing.T) {
 	}
 	if got := g.current.Load().generation; got != 2 {
 		t.Errorf("generation %d after the backend has answered; want 2", got)
+	}
+}
+
+// A backend that answers with what cannot be served is no reason to start anew:
+// nobody else is asked, and nothing that is remembered is forgotten. Nor does a
+// backend that answers again void what other tenants remember.
+func TestAskingAgainConcernsNobodyElse(t *testing.T) {
+	var tries, useful atomic.Int64
+	asked := make(chan struct{}, 1000)
+	bad := fakebackend.Start(t, fakebackend.WithScript(func(_ int, q *fakebackend.Request) string {
+		if q.RPCMethod != "hooks/configuration" {
+			return "deny:no"
+		}
+		asked <- struct{}{}
+		if tries.Add(1); useful.Load() == 0 {
+			return advertises(`"events":["model.nonsense"],"mode":"observe","content":{"default":"omit"}`)
+		}
+		return "configuration"
+	}))
+	good := fakebackend.Start(t, fakebackend.Advertise("configuration"))
+	tenantOf := func(id string, b *fakebackend.Server) string {
+		return fmt.Sprintf("  - {id: %s, keys: [{sha256: %x}], registration: %s}\n", id, sha256.Sum256([]byte(id)), registration("draft", bare("com.example.b", b.URL)))
+	}
+	g, err := New(t.Context(), parse(t, "tenants:\n"+tenantOf("good", good)+tenantOf("bad", bad)+"discovery: {onFailure: skip}\n"), Options{Stdout: io.Discard})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.rediscoverEvery = time.Millisecond
+	if err := g.Start(); err != nil {
+		t.Fatal(err)
+	}
+	r := &rig{Gateway: g, t: t, client: &http.Client{}}
+	t.Cleanup(r.stop)
+	decide := func() {
+		if a := r.post("/hooks", eventDraft("e1"), "Authorization: Bearer good"); a.decision() != "pass" {
+			t.Fatalf("answered %s; want a pass", a.body)
+		}
+	}
+	for range 10 {
+		decide()
+		<-asked
+	}
+	if got := g.current.Load().generation; got != 1 {
+		t.Errorf("generation %d while the backend's answers are of no use; want 1", got)
+	}
+	useful.Store(1)
+	for i := 0; g.current.Load().generation == 1; i++ {
+		if i == 10000 {
+			t.Fatal("a backend that answers with something useful was not noticed")
+		}
+		decide()
+	}
+	decide()
+	decisions := 0
+	for _, q := range good.Requests() {
+		if q.RPCMethod == "hooks/intercept" {
+			decisions++
+		}
+	}
+	if decisions != 1 {
+		t.Errorf("one event was decided %d times; want once", decisions)
 	}
 }
 

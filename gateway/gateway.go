@@ -79,9 +79,8 @@ type Gateway struct {
 
 	certificate atomic.Pointer[tls.Certificate]
 
-	rediscoverEvery  time.Duration
-	stopRediscovery  context.CancelFunc // nil until Start has succeeded
-	rediscoveryEnded chan struct{}
+	rediscoverEvery time.Duration
+	stopRediscovery context.CancelFunc // nil until Start has succeeded
 
 	ready    atomic.Bool
 	draining atomic.Bool
@@ -107,7 +106,7 @@ func New(ctx context.Context, f *config.File, o Options) (*Gateway, error) {
 
 		fingerprints: dedupe.NewFingerprints(),
 
-		rediscoverEvery: rediscoverEvery, rediscoveryEnded: make(chan struct{}),
+		rediscoverEvery: rediscoverEvery,
 	}
 	g.room.max = int64(f.Limits.ObserveBytes)
 	g.bodies.max, g.bodies.each = int64(f.Limits.BodyBytes), int64(f.Limits.Body)
@@ -250,10 +249,7 @@ func (g *Gateway) Start() error {
 	g.ready.Store(true)
 	ctx, stop := context.WithCancel(context.Background())
 	g.stopRediscovery = stop
-	go func() {
-		defer close(g.rediscoveryEnded)
-		g.rediscover(ctx, g.rediscoverEvery)
-	}()
+	go g.rediscover(ctx, g.rediscoverEvery)
 	go func() {
 		defer close(g.served)
 		if err := g.public.Serve(g.listener); g.ready.Swap(false) {
@@ -379,7 +375,7 @@ func (g *Gateway) Shutdown(ctx context.Context) error {
 	g.ready.Store(false)
 	var failed error
 	if g.stopRediscovery != nil {
-		g.stopRediscovery()
+		g.stopRediscovery() // a backend that it may be waiting for is not waited for
 	}
 	if g.listener != nil {
 		// Only then are callers told to close: whoever came back while it was
@@ -405,12 +401,6 @@ func (g *Gateway) Shutdown(ctx context.Context) error {
 		defer cancel()
 		if err := g.audit.Close(flush); err != nil {
 			failed = errors.Join(failed, fmt.Errorf("gateway: %w", err))
-		}
-	}
-	if g.stopRediscovery != nil {
-		select {
-		case <-g.rediscoveryEnded: // so that nobody stores another snapshot
-		case <-ctx.Done():
 		}
 	}
 	closePeers(g.current.Load(), nil)

@@ -342,9 +342,12 @@ func forget[T any](b []T) []T {
 
 // keepBuffers is keep for the buffers of projections.
 func keepBuffers(p []projection) []projection {
-	p = p[:min(cap(p), maxKeptProjections)]
+	if cap(p) > maxKeptProjections {
+		return nil
+	}
+	p = p[:cap(p)]
 	for i := range p {
 		p[i] = projection{buffer: keep(p[i].buffer, maxKept)}
 	}
-	return p[:0:len(p)]
+	return p[:0]
 }

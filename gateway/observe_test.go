@@ -326,3 +326,23 @@ func TestContentSelection(t *testing.T) {
 		}
 	}
 }
+
+// What an event's observers are shown is kept for those that still wait, and no
+// longer: a slow one does not hold what the quick ones were sent.
+func TestBulletin(t *testing.T) {
+	body := []byte(eventDraft("e1"))
+	var hops []*hop
+	b := &bulletin{body: body}
+	for _, selection := range []int{0, 1, 1, 2, 2} {
+		h := &hop{selection: selection}
+		hops = append(hops, h)
+		b.expect(h)
+	}
+	b.forget(hops[4]) // found no room
+	for i, want := range []int{2, 2, 1, 0} {
+		note := b.take(hops[i])
+		if !strings.Contains(string(note), `"id":"e1"`) || len(b.notes) != want {
+			t.Errorf("take %d = %s with %d selections left; want the event, %d", i, note, len(b.notes), want)
+		}
+	}
+}

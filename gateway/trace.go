@@ -73,6 +73,7 @@ func (g *Gateway) startRequest(x *exchange, h *fasthttp.RequestHeader) {
 		x.trace = traceHeaders{parent: text(appendTraceparent(x.parent[:0], c))}
 		return
 	}
+	x.trace = traceHeaders{} // the caller's state goes with the caller's parent alone
 	g.propagator.Inject(ctx, &x.trace)
 }
 

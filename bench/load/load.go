@@ -38,6 +38,8 @@ type Target struct {
 type Plan struct {
 	// ID returns the event id of the n-th request, counted from 0. Default: n.
 	ID func(n uint64) uint64
+	// First is where among the templates the run begins.
+	First uint64
 	// Rate is in requests per second; 0 is a closed loop.
 	Rate float64
 	// The run ends after Requests of them, or, if that is 0, after Duration.
@@ -243,7 +245,7 @@ func (r *refusal) Error() string { return fmt.Sprintf("status %d: %.200s", r.sta
 
 // exchange sends the n-th request and reads the answer.
 func (r *run) exchange(c *conn, n uint64) error {
-	if t := r.Templates[n%uint64(len(r.Templates))]; t != c.of {
+	if t := r.Templates[(r.First+n)%uint64(len(r.Templates))]; t != c.of {
 		c.request, c.of = append(c.request[:0], t.raw...), t
 	}
 	c.of.identify(c.request, r.ID(n))
