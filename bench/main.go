@@ -71,8 +71,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		if name == "compare" && p.old == "" {
 			return errors.New("compare: -old is missing: go build -o /tmp/old ./cmd/ahp-gateway at the commit to compare with")
 		}
-		if p.only != "" && p.out == "bench/results/"+name+".json" {
-			p.out = "" // which holds all groups
+		named := false
+		flags.Visit(func(f *flag.Flag) { named = named || f.Name == "out" })
+		if p.only != "" && !named {
+			p.out = "" // the usual file holds all groups
 		}
 		if p.old != "" {
 			var err error
