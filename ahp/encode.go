@@ -117,7 +117,7 @@ var DenyAlone = []byte(`{"effects":["deny"]}`)
 // the rest appended.
 func (m *Message) Shown(dst, event []byte, v View) []byte {
 	of := m
-	if !same(event, m.Event.Raw) {
+	if !Same(event, m.Event.Raw) {
 		of = m.with(event)
 	}
 	if of.Whole(v) {
@@ -142,8 +142,9 @@ func (m *Message) with(event []byte) *Message {
 	return other
 }
 
-// same reports whether two slices are the same bytes of memory.
-func same(a, b []byte) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
+// Same reports whether two slices are the same bytes of memory: whether Shown or
+// Compose has given back what it was given.
+func Same(a, b []byte) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
 
 // Compose returns m with another raw event, capabilities and state, byte for
 // byte but for what differs: m.Body itself where nothing does, and otherwise dst
@@ -151,7 +152,7 @@ func same(a, b []byte) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] =
 func (m *Message) Compose(dst, event, capabilities, state []byte) []byte {
 	var space [3]edit
 	edits := space[:0]
-	if !same(event, m.Event.Raw) {
+	if !Same(event, m.Event.Raw) {
 		edits = append(edits, edit{m.Event.self, event})
 	}
 	if !bytes.Equal(capabilities, m.Capabilities.Raw) {

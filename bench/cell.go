@@ -44,7 +44,7 @@ func to(name string, p *process, size int) cell {
 	}}
 }
 
-// stride keeps the ids of the series apart: each slice of each cell is one.
+// stride keeps the ids of the series apart: each part of each cell is one.
 const stride = 1 << 24
 
 // fresh are ids that were never used.

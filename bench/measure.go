@@ -13,8 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
-
 	"github.com/ahp-gateway/ahp-gateway/bench/load"
 )
 
@@ -89,33 +87,29 @@ type group struct {
 	measure func(*Results, plan) error
 }
 
-// backend starts a policy backend; flags are those of serve.
-func (l *lab) backend(name string, flags ...string) (*process, error) {
-	return l.start(name, "", nil, l.self, append([]string{"serve", "backend"}, flags...)...)
-}
-
-// proxy starts one of our own proxies.
-func (l *lab) proxy(name, kind string, to *process, hops int) (*process, error) {
-	return l.start(name, "", nil, l.self, "serve", kind, "-to", to.url, "-hops", fmt.Sprint(hops))
-}
-
 // stage is what starts programs one after the other until one of them fails.
 type stage struct {
 	*lab
 	err error
 }
 
+// serve starts one of our own peers; args are those of the command.
+func (s *stage) serve(name string, args ...string) *process {
+	return keepFirst(s, func() (*process, error) { return s.start(name, "", nil, s.self, append([]string{"serve"}, args...)...) })
+}
+
+// backend starts a policy backend; flags are those of serve.
 func (s *stage) backend(name string, flags ...string) *process {
-	return keepFirst(s, func() (*process, error) { return s.lab.backend(name, flags...) })
+	return s.serve(name, append([]string{"backend"}, flags...)...)
 }
 
+// proxy starts one of our own proxies.
 func (s *stage) proxy(name, kind string, to *process, hops int) *process {
-	return keepFirst(s, func() (*process, error) { return s.lab.proxy(name, kind, to, hops) })
+	return s.serve(name, kind, "-to", to.url, "-hops", fmt.Sprint(hops))
 }
 
-func (s *stage) sink() *process {
-	return keepFirst(s, func() (*process, error) { return s.start("sink", "", nil, s.self, "serve", "sink") })
-}
+// sink starts what takes traces.
+func (s *stage) sink() *process { return s.serve("sink", "sink") }
 
 func (s *stage) gateway(name string, of settings) *gatewayProcess {
 	return keepFirst(s, func() (*gatewayProcess, error) { return s.startGateway(name, of) })
@@ -152,6 +146,7 @@ const (
 	floor    = "the backend alone"
 	bare     = "bare fasthttp proxy"
 	on       = "gateway, everything on"
+	onDraft  = on + ", draft"
 	off      = "gateway, everything off"
 	hit      = "gateway, duplicates"
 	oneMB    = ", 1 MB"
@@ -184,8 +179,8 @@ func (l *lab) base(r *Results, p plan) error {
 		to("net/http ReverseProxy", s.proxy("nethttp", "nethttp", b, 1), small),
 		cellOf(off, s.gateway("off", one), small),
 		cellOf(on, full, small),
-		cellOf("gateway, everything on, draft", s.gateway("draft", draft.everything(sink.url)), small),
-		cellOf("gateway, everything on, draft with effects", s.gateway("effects", effects.everything(sink.url)), small),
+		cellOf(onDraft, s.gateway("draft", draft.everything(sink.url)), small),
+		cellOf(onDraft+" with effects", s.gateway("effects", effects.everything(sink.url)), small),
 		duplicates,
 	}
 	return s.add(r, p, "base", "One decision, one backend, 0.5 KB event", cells)
@@ -241,7 +236,7 @@ func (l *lab) sizes(r *Results, p plan, sizes []sized) error {
 			to(floor+", "+size.name, b, size.bytes),
 			to(bare+", "+size.name, proxy, size.bytes),
 			cellOf(on+", "+size.name, v01, size.bytes),
-			cellOf(on+", draft, "+size.name, draft, size.bytes),
+			cellOf(onDraft+", "+size.name, draft, size.bytes),
 		} {
 			c.scale = size.scale
 			cells = append(cells, c)
@@ -385,9 +380,6 @@ func (l *lab) held(r *Results, p plan, peers bool) error {
 	for _, rate := range rates {
 		sums := make([]load.Result, len(cells))
 		busy := make([]time.Duration, len(cells))
-		for i := range sums {
-			sums[i].Latency, sums[i].Lag = hdrhistogram.New(1, int64(time.Minute), 3), hdrhistogram.New(1, int64(time.Minute), 3)
-		}
 		for n := range max(1, p.rounds/3) {
 			for i := range cells {
 				if n%2 == 1 {
@@ -409,15 +401,7 @@ func (l *lab) held(r *Results, p plan, peers bool) error {
 				if err != nil {
 					return err
 				}
-				sum := &sums[i]
-				sum.Requests += got.Requests
-				sum.Errors += got.Errors
-				sum.Elapsed += got.Elapsed
-				if sum.First == "" {
-					sum.First = got.First
-				}
-				sum.Latency.Merge(got.Latency)
-				sum.Lag.Merge(got.Lag)
+				sums[i].Add(got)
 				busy[i] += after.CPU - before.CPU
 				if err := l.ctx.Err(); err != nil {
 					return err

@@ -103,12 +103,9 @@ func annotates(request []byte) bool {
 		if ahp.KindOf(meta) != ahp.KindObject {
 			return false
 		}
-		switch token := ahp.Member(meta, "progressToken"); ahp.KindOf(token) {
-		case ahp.KindString, ahp.KindNumber:
-		default:
-			if token != nil {
-				return false
-			}
+		token := ahp.Member(meta, "progressToken")
+		if kind := ahp.KindOf(token); token != nil && kind != ahp.KindString && kind != ahp.KindNumber {
+			return false
 		}
 	}
 	if task := ahp.Member(request, "task"); task != nil {

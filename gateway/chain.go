@@ -131,7 +131,7 @@ func (x *exchange) turn(h *hop) (stop bool) {
 		}
 		before := x.state.Event
 		stop = x.state.Fold(x.effects, shown)
-		if !same(before, x.state.Event) {
+		if !ahp.Same(before, x.state.Event) {
 			x.projections = x.projections[:0]
 		}
 		switch {
@@ -203,7 +203,7 @@ func (x *exchange) address(h *hop, deadline time.Time) {
 		}
 		x.call.Body = x.msg.Compose(x.request[:0], x.shown, capabilities, nil)
 	}
-	if !same(x.call.Body, x.msg.Body) {
+	if !ahp.Same(x.call.Body, x.msg.Body) {
 		x.request = x.call.Body
 	}
 }
@@ -224,17 +224,14 @@ func (x *exchange) show(h *hop) []byte {
 	}
 	p := &x.projections[n]
 	p.selection, p.shown = h.selection, x.msg.Shown(p.buffer[:0], x.state.Event, h.view)
-	if !same(p.shown, x.state.Event) {
+	if !ahp.Same(p.shown, x.state.Event) {
 		p.buffer = p.shown
 	}
 	return p.shown
 }
 
 // whole reports whether the backend under way sees all of the event.
-func (x *exchange) whole() bool { return same(x.shown, x.state.Event) }
-
-// same reports whether two slices are the same bytes of memory.
-func same(a, b []byte) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
+func (x *exchange) whole() bool { return ahp.Same(x.shown, x.state.Event) }
 
 // families returns the families of the effects.
 func families(effects []decision.Effect) (set ahp.EffectSet) {

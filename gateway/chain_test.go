@@ -228,7 +228,7 @@ func TestProjections(t *testing.T) {
 	x.state.Start(&x.terms, x.msg.Event.Raw, nil)
 	hops := snap.parties[0].documents[ahp.Draft].of(ahp.TurnStart).intercept
 	for i, of := range []int{0, 1, 1, 1, 0, 1} {
-		if !same(x.show(hops[i]), x.show(hops[of])) {
+		if !ahp.Same(x.show(hops[i]), x.show(hops[of])) {
 			t.Errorf("what backend %d is shown was made anew; want that of backend %d", i, of)
 		}
 	}

@@ -61,6 +61,21 @@ type Result struct {
 	Lag *hdrhistogram.Histogram
 }
 
+// Add adds another result of the same target; r may be the zero Result.
+func (r *Result) Add(o *Result) {
+	if r.Latency == nil {
+		r.Latency, r.Lag = newHistogram(), newHistogram()
+	}
+	r.Requests += o.Requests
+	r.Errors += o.Errors
+	r.Elapsed += o.Elapsed
+	if r.First == "" {
+		r.First = o.First
+	}
+	r.Latency.Merge(o.Latency)
+	r.Lag.Merge(o.Lag)
+}
+
 // PerSecond returns the answers per second.
 func (r *Result) PerSecond() float64 { return float64(r.Requests) / r.Elapsed.Seconds() }
 
@@ -107,7 +122,7 @@ func (s *Session) Run(p Plan) *Result {
 	if p.ID == nil {
 		p.ID = func(n uint64) uint64 { return n }
 	}
-	r := &run{Target: s.target, Plan: p, result: Result{Latency: newHistogram(), Lag: newHistogram()}}
+	r := &run{Target: s.target, Plan: p}
 	r.start = time.Now()
 	r.end = r.start.Add(p.Duration)
 	if r.Precise {
@@ -226,13 +241,11 @@ func (r *run) work(c *conn) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.result.Requests += answered
-	r.result.Errors += failed
-	if r.result.First == "" && first != nil {
-		r.result.First = first.Error()
+	own := Result{Requests: answered, Errors: failed, Latency: latency, Lag: lag}
+	if first != nil {
+		own.First = first.Error()
 	}
-	r.result.Latency.Merge(latency)
-	r.result.Lag.Merge(lag)
+	r.result.Add(&own)
 }
 
 // refusal is an answer that was not accepted.

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -113,9 +114,7 @@ func closed(err error) error {
 
 // ParseDelay reads "5ms", or "exp:5ms" for an exponential distribution.
 func (s *Script) ParseDelay(text string) (err error) {
-	if rest, ok := bytes.CutPrefix([]byte(text), []byte("exp:")); ok {
-		s.Exponential, text = true, string(rest)
-	}
+	text, s.Exponential = strings.CutPrefix(text, "exp:")
 	if s.Delay, err = time.ParseDuration(text); err != nil {
 		return errors.New("peer: a delay is a duration or exp: and a duration, not " + strconv.Quote(text))
 	}
