@@ -144,24 +144,57 @@ func (s *scanner) number() bool {
 	return true
 }
 
-// string reads one string and reports whether it holds an escape.
+// string reads one string and reports whether it holds an escape. Most strings
+// are names and words, which end before a block is worth a look.
 func (s *scanner) string() (escaped, ok bool) {
 	i := s.i + 1
-	foreign := false
+	n, foreign := plain(s.b[i:min(i+word, len(s.b))])
+	i += n
+	if i < len(s.b) && s.b[i] == '"' {
+		return false, s.endString(i, foreign)
+	}
+	for len(s.b)-i >= block {
+		special, beyond := marks((*[block]byte)(s.b[i:]))
+		next := 0
+		for special != 0 {
+			at := bits.TrailingZeros64(special)
+			switch s.b[i+at] {
+			case '"':
+				foreign = foreign || beyond<<(block-at) != 0
+				return escaped, s.endString(i+at, foreign)
+			case '\\':
+				escaped = true
+				n := 2
+				if i+at+1 >= len(s.b) || !short[s.b[i+at+1]] {
+					if n = escapeLen(s.b[i+at:]); n == 0 {
+						return escaped, false
+					}
+				}
+				next = at + n
+				special = special >> next << next
+			default: // a control character
+				return escaped, false
+			}
+		}
+		foreign = foreign || beyond != 0
+		i += max(next, block)
+	}
+	return s.lastString(i, escaped, foreign)
+}
+
+// lastString reads the rest of a string from i on, where less than a block of
+// the text is left.
+func (s *scanner) lastString(i int, escaped, foreign bool) (bool, bool) {
 	for {
 		n, f := plain(s.b[i:])
 		i, foreign = i+n, foreign || f
 		if i >= len(s.b) {
 			return escaped, false
 		}
-		switch c := s.b[i]; {
-		case c == '"':
-			if foreign && !utf8.Valid(s.b[s.i:i]) {
-				return escaped, false
-			}
-			s.i = i + 1
-			return escaped, true
-		case c == '\\':
+		switch s.b[i] {
+		case '"':
+			return escaped, s.endString(i, foreign)
+		case '\\':
 			escaped = true
 			n := escapeLen(s.b[i:])
 			if n == 0 {
@@ -173,6 +206,21 @@ func (s *scanner) string() (escaped, ok bool) {
 		}
 	}
 }
+
+// endString goes past the quote at i that ends a string, and reports whether
+// the string is UTF-8. foreign says that something in it is beyond ASCII.
+func (s *scanner) endString(i int, foreign bool) bool {
+	if foreign && !utf8.Valid(s.b[s.i:i]) {
+		return false
+	}
+	s.i = i + 1
+	return true
+}
+
+const (
+	word  = 16 // bytes of a string that are looked at eight at a time
+	block = 64 // bytes that are looked at together after these
+)
 
 const (
 	ones  = 0x0101010101010101
@@ -188,9 +236,7 @@ func special(w uint64) uint64 {
 }
 
 // plain returns how many leading bytes of b are neither a quote, a backslash
-// nor a control character, and whether some byte there may be beyond ASCII. It
-// looks at eight bytes at a time; at more it was slower where texts have the
-// escapes that source code has.
+// nor a control character, and whether some byte there may be beyond ASCII.
 func plain(b []byte) (n int, foreign bool) {
 	var all uint64
 	for ; n+8 <= len(b); n += 8 {
@@ -207,16 +253,41 @@ func plain(b []byte) (n int, foreign bool) {
 	return n, all&highs != 0
 }
 
+// marksInGo is marks for processors that it has not been written for.
+func marksInGo(b *[block]byte) (special, foreign uint64) {
+	for i := 0; i < block; i += 8 {
+		w := binary.LittleEndian.Uint64(b[i:])
+		hits := below(w^ones*'"', 1) | below(w^ones*'\\', 1) | below(w, 0x20)
+		special |= gather(hits) << i
+		foreign |= gather(w&highs) << i
+	}
+	return special, foreign
+}
+
+// below has the high bit of each byte of w set that is less than n, which is at
+// most 0x80.
+func below(w, n uint64) uint64 {
+	return ^((w&^highs + ones*(0x80-n)) | w) & highs
+}
+
+// gather makes one byte of the high bits of eight.
+func gather(w uint64) uint64 {
+	return (w >> 7) * 0x0102040810204080 >> 56
+}
+
+// short has what follows the backslash in escapes of two bytes.
+var short = [256]bool{'"': true, '\\': true, '/': true, 'b': true, 'f': true, 'n': true, 'r': true, 't': true}
+
 // escapeLen returns the length of the escape sequence b begins with, a
 // surrogate pair being one sequence, or 0 if it is not a valid one.
 func escapeLen(b []byte) int {
 	if len(b) < 2 {
 		return 0
 	}
-	switch b[1] {
-	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+	switch {
+	case short[b[1]]:
 		return 2
-	case 'u':
+	case b[1] == 'u':
 		r, ok := hex4(b)
 		switch {
 		case !ok:
