@@ -37,6 +37,10 @@ type Options struct {
 	Propagator     propagation.TextMapPropagator
 	// Tracing says whether TracerProvider records anything.
 	Tracing bool
+	// NewRoot returns the identity of the server span of a request that comes
+	// without a trace context, and the context to start it in if it is sampled.
+	// Default nil: the tracer says it of a span that it has started.
+	NewRoot func(ctx context.Context, name string) (context.Context, trace.SpanContext)
 	// Metrics serves /metrics on the private listener; nil answers 404.
 	Metrics http.Handler
 	// Environ resolves environment variables. Default os.LookupEnv.
@@ -53,6 +57,7 @@ type Gateway struct {
 	log        *slog.Logger
 	tracer     trace.Tracer
 	tracing    bool
+	newRoot    func(ctx context.Context, name string) (context.Context, trace.SpanContext)
 	propagator propagation.TextMapPropagator
 	w3c        bool // it is that of W3C trace context alone
 	metrics    http.Handler
@@ -97,7 +102,7 @@ type Gateway struct {
 // returns its error; after that ctx is not used.
 func New(ctx context.Context, f *config.File, o Options) (*Gateway, error) {
 	g := &Gateway{
-		log: o.Logger, tracing: o.Tracing, propagator: o.Propagator, metrics: o.Metrics, environ: o.Environ, version: o.Version,
+		log: o.Logger, tracing: o.Tracing, newRoot: o.NewRoot, propagator: o.Propagator, metrics: o.Metrics, environ: o.Environ, version: o.Version,
 		stats:     new(globalStats),
 		exchanges: sync.Pool{New: func() any { return new(exchange) }},
 		served:    make(chan struct{}),

@@ -54,6 +54,8 @@ func incoming(h *fasthttp.RequestHeader) traceHeaders {
 	return t
 }
 
+const serverSpan = "hooks/intercept"
+
 // startRequest begins the server span of an intercept request, if traces are
 // on. Without them the caller's trace context goes to backends unchanged.
 func (g *Gateway) startRequest(x *exchange, h *fasthttp.RequestHeader) {
@@ -61,10 +63,17 @@ func (g *Gateway) startRequest(x *exchange, h *fasthttp.RequestHeader) {
 	if !g.tracing {
 		return
 	}
+	ctx := x.ctx
 	if x.trace.parent != "" {
-		x.ctx = g.propagator.Extract(x.ctx, &x.trace)
+		ctx = g.propagator.Extract(ctx, &x.trace)
+	} else if g.newRoot != nil && g.w3c {
+		var c trace.SpanContext
+		if ctx, c = g.newRoot(ctx, serverSpan); !c.IsSampled() {
+			x.trace = traceHeaders{parent: text(appendTraceparent(x.parent[:0], c))}
+			return
+		}
 	}
-	ctx, span := g.tracer.Start(x.ctx, "hooks/intercept", asServer...)
+	ctx, span := g.tracer.Start(ctx, serverSpan, asServer...)
 	x.ctx = ctx
 	if span.IsRecording() {
 		x.span = span

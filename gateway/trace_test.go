@@ -1,11 +1,13 @@
 package gateway
 
 import (
+	"context"
 	"strings"
 	"testing"
 
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/ahp-gateway/ahp-gateway/internal/fakebackend"
 )
@@ -100,5 +102,40 @@ func TestTracesNotSampled(t *testing.T) {
 	}
 	if n := len(recorder.Ended()); n != 0 {
 		t.Errorf("%d spans; want none", n)
+	}
+}
+
+// Where the sampler can be asked before there is a span, one is started for
+// what it keeps only. A caller's trace is the tracer's to decide on.
+func TestNewRoot(t *testing.T) {
+	b := fakebackend.Start(t)
+	recorder := tracetest.NewSpanRecorder()
+	var asked []trace.SpanContext
+	r := start(t, open(registration("draft", hook("com.example.b", b.URL, intercepts("draft", "fail-open", 5000)))), func(o *Options) {
+		o.TracerProvider, o.Tracing = sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder)), true
+		o.NewRoot = func(ctx context.Context, name string) (context.Context, trace.SpanContext) {
+			if name != "hooks/intercept" {
+				t.Errorf("NewRoot was asked for a span %q; want hooks/intercept", name)
+			}
+			c := trace.SpanContextConfig{TraceID: trace.TraceID{byte(len(asked) + 1)}, SpanID: trace.SpanID{2}}
+			if len(asked) == 1 {
+				c.TraceFlags = trace.FlagsSampled
+			}
+			asked = append(asked, trace.NewSpanContext(c))
+			return ctx, asked[len(asked)-1]
+		}
+	})
+	r.post("/hooks", eventDraft("e1"))
+	r.post("/hooks", eventDraft("e2"))
+	r.post("/hooks", eventDraft("e3"), "traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
+	r.stop()
+	if len(asked) != 2 {
+		t.Errorf("NewRoot was asked %d times; want twice, for the requests that came without a trace", len(asked))
+	}
+	if got, want := b.Requests()[0].Header.Get("traceparent"), "00-01000000000000000000000000000000-0200000000000000-00"; got != want {
+		t.Errorf("the backend got traceparent %q of a dropped root; want %q", got, want)
+	}
+	if n := len(recorder.Ended()); n != 4 {
+		t.Errorf("%d spans; want a server's and a client's of the two that are recorded", n)
 	}
 }

@@ -38,8 +38,8 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Telemetry is the SDK, set up. Its members are never nil and safe for
-// concurrent use.
+// Telemetry is the SDK, set up. Its members are never nil, but for NewRoot, and
+// safe for concurrent use.
 type Telemetry struct {
 	TracerProvider trace.TracerProvider
 	MeterProvider  metric.MeterProvider
@@ -49,6 +49,11 @@ type Telemetry struct {
 	// Tracing is false where TracerProvider does nothing, so that the request
 	// path can leave spans and propagation out altogether.
 	Tracing bool
+	// NewRoot begins a trace with a server span of that name. If the sampler
+	// drops it, as the span context it returns says, no span need be started;
+	// otherwise one that is started in the context it returns has that identity.
+	// It is nil where only the tracer can say.
+	NewRoot func(ctx context.Context, name string) (context.Context, trace.SpanContext)
 
 	registry *prometheus.Registry
 	gather   sync.Mutex

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"math"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -391,4 +392,67 @@ func TestTroublesAreFewAndBounded(t *testing.T) {
 			t.Errorf("log = %q; want the last error and suppressed=99", got)
 		}
 	})
+}
+
+// NewRoot keeps as many traces as every sampler that the SDK reads from the
+// environment does, and a span that is started has the identity that it gave.
+func TestNewRoot(t *testing.T) {
+	const many = 2000
+	tests := []struct {
+		sampler, arg string
+		nearly       float64 // of roots that are sampled; -1: NewRoot is nil
+	}{
+		{"", "", 1},
+		{" Always_On ", "", 1},
+		{"always_off", "", 0},
+		{"traceidratio", "", 1},
+		{"traceidratio", "0.25", 0.25},
+		{"parentbased_always_on", "", 1},
+		{"parentbased_always_off", "", 0},
+		{"parentbased_traceidratio", " 0.5 ", 0.5},
+		{"traceidratio", "2", -1},
+		{"traceidratio", "-0.1", -1},
+		{"parentbased_traceidratio", "NaN", -1},
+		{"traceidratio", "half", -1},
+		{"parentbased_", "", -1},
+		{"jaeger_remote", "", -1},
+	}
+	for _, test := range tests {
+		t.Run(test.sampler+" "+test.arg, func(t *testing.T) {
+			setenv(t, "OTEL_TRACES_EXPORTER", "otlp", "OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1",
+				"OTEL_TRACES_SAMPLER", test.sampler, "OTEL_TRACES_SAMPLER_ARG", test.arg)
+			tel := mustSetup(t, Options{})
+			if test.nearly < 0 {
+				if tel.NewRoot != nil {
+					t.Error("NewRoot is there; want nil, so that the SDK says what it does instead")
+				}
+				return
+			}
+			tracer := tel.TracerProvider.Tracer("test")
+			sampled := 0
+			seen := make(map[trace.TraceID]bool)
+			for range many {
+				ctx, root := tel.NewRoot(t.Context(), "root")
+				if !root.IsValid() || root.IsRemote() || seen[root.TraceID()] {
+					t.Fatalf("NewRoot() = %v; want a valid context of its own", root)
+				}
+				seen[root.TraceID()] = true
+				if !root.IsSampled() {
+					continue
+				}
+				sampled++
+				started, span := tracer.Start(ctx, "root")
+				if !span.IsRecording() || !span.SpanContext().Equal(root) {
+					t.Fatalf("the span is %v, recording %v; want what NewRoot returned, %v", span.SpanContext(), span.IsRecording(), root)
+				}
+				_, child := tracer.Start(started, "child")
+				if c := child.SpanContext(); c.TraceID() != span.SpanContext().TraceID() || c.SpanID() == span.SpanContext().SpanID() {
+					t.Fatalf("the span's child is %v; want a further span of %v", c, span.SpanContext())
+				}
+			}
+			if share := float64(sampled) / many; math.Abs(share-test.nearly) > 0.08 {
+				t.Errorf("%v of the roots are sampled; want about %v", share, test.nearly)
+			}
+		})
+	}
 }

@@ -26,6 +26,10 @@ func (t *Telemetry) startTraces(ctx context.Context, res *resource.Resource) err
 		return nil
 	}
 	options := []sdktrace.TracerProviderOption{sdktrace.WithResource(res)}
+	if sampler := samplerFromEnv(); sampler != nil {
+		options = append(options, sdktrace.WithSampler(sampler), sdktrace.WithIDGenerator(identity{}))
+		t.NewRoot = roots{sampler}.newRoot
+	}
 	var exporters []sdktrace.SpanExporter
 	for _, name := range names {
 		exporter, err := newSpanExporter(ctx, name)

@@ -40,6 +40,7 @@ func (p program) start(ctx context.Context, f *config.File, log *slog.Logger) (*
 		TracerProvider: tel.TracerProvider,
 		Propagator:     tel.Propagator,
 		Tracing:        tel.Tracing,
+		NewRoot:        tel.NewRoot,
 		Metrics:        metrics(log, tel.Gather),
 		Stdout:         p.stdout,
 		Version:        programVersion(),
