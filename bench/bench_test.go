@@ -58,6 +58,20 @@ func TestCeilingIsVoidWhereTheGatewayWasIdle(t *testing.T) {
 
 // Every threshold is about a figure that there is, and every figure that check
 // holds to a limit is one that it measures.
+// What is added to something void, and allocations that were not told, are void
+// as well.
+func TestVoidFigures(t *testing.T) {
+	r := &Results{Figures: map[string]Figure{},
+		Groups: []Group{{Name: "base", Cells: []Cell{{Name: on, AllocsVoid: "too few"}, {Name: onDraft, Allocs: 3}}}},
+		Held:   []Held{{Name: on, Of: "3,000/s", Latency: map[string]float64{"p50": 1}}}}
+	r.figure()
+	for name, want := range map[string]string{figAllocs: "too few", figDraftAll: "", figAdded50: "what the backend alone takes is void"} {
+		if got := r.Figures[name].Void; got != want {
+			t.Errorf("figure %q is void for %q; want %q", name, got, want)
+		}
+	}
+}
+
 func TestThresholds(t *testing.T) {
 	thresholds, err := loadThresholds("thresholds.json")
 	if err != nil {
@@ -222,7 +236,9 @@ func TestRan(t *testing.T) {
 }
 
 func TestUsage(t *testing.T) {
-	for _, args := range [][]string{nil, {"nothing"}, {"serve"}, {"serve", "nothing"}, {"drive", "-url", "nowhere"}, {"report", "no.json"}} {
+	for _, args := range [][]string{nil, {"nothing"}, {"serve"}, {"serve", "nothing"}, {"drive", "-url", "nowhere"}, {"report", "no.json"},
+		{"drive", "-requests", "0"}, {"drive", "3000"}, {"check", "-only", "bsae"}, {"check", "-only", "base,held"}, {"run", "-rounds", "0"},
+		{"run", "-workers", "0"}, {"peers", "-requests", "-1"}, {"peers", "peers"}, {"compare"}, {"compare", "-old", "no-such-file"}} {
 		if err := run(context.Background(), args, new(bytes.Buffer), new(bytes.Buffer)); err == nil {
 			t.Errorf("bench %q = nil; want an error", args)
 		}

@@ -44,8 +44,12 @@ func to(name string, p *process, size int) cell {
 	}}
 }
 
-// stride keeps the ids of the series apart: each part of each cell is one.
-const stride = 1 << 24
+// stride keeps the ids of the series apart: each part of each cell is one. An id
+// has 12 digits, which is enough for this many series.
+const (
+	stride    = 1 << 24
+	maxSeries = 999_999_999_999/stride - 1
+)
 
 // fresh are ids that were never used.
 func fresh(series int) func(n uint64) uint64 {
@@ -130,7 +134,8 @@ func (l *lab) allocate(c cell, s *load.Session, series, requests int, to *Cell) 
 	if err != nil {
 		return err
 	}
-	if _, err := l.measure(c, s, series, requests); err != nil {
+	r, err := l.measure(c, s, series, requests)
+	if err != nil {
 		return err
 	}
 	// What reading them costs is known from reading them twice.
@@ -142,8 +147,15 @@ func (l *lab) allocate(c cell, s *load.Session, series, requests int, to *Cell) 
 	if err != nil {
 		return err
 	}
-	to.Allocs = max(0, (2*after.Count-before.Count-again.Count)/float64(requests))
-	to.Bytes = max(0, (2*after.Bytes-before.Bytes-again.Bytes)/float64(requests))
+	count, bytes := 2*after.Count-before.Count-again.Count, 2*after.Bytes-before.Bytes-again.Bytes
+	switch {
+	case r.Errors > 0:
+		to.AllocsVoid = fmt.Sprintf("%d of %d requests failed, such as: %s", r.Errors, r.Requests, r.Error)
+	case requests < 1000 || count <= 0 || bytes <= 0:
+		to.AllocsVoid = "too few requests to tell from what reading the metrics costs"
+	default:
+		to.Allocs, to.Bytes = count/float64(requests), bytes/float64(requests)
+	}
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -62,7 +63,7 @@ func (r *Results) figure() {
 	quotient(figDraft, base.cell(onDraft), base.cell(on))
 	for name, c := range map[string]*Cell{figAllocs: base.cell(on), figDraftAll: base.cell(onDraft)} {
 		if c != nil {
-			set(name, Figure{Value: c.Allocs, Void: void(c)})
+			set(name, Figure{Value: c.Allocs, Void: cmp.Or(void(c), c.AllocsVoid)})
 		}
 	}
 	chain := r.group("chain")
@@ -91,7 +92,11 @@ func (r *Results) figure() {
 			continue
 		}
 		for name, q := range map[string]string{figAdded50: "p50", figAdded99: "p99"} {
-			set(name, Figure{Value: h.Added[q] / 1000, Unit: "ms", Void: h.Void})
+			f := Figure{Value: h.Added[q] / 1000, Unit: "ms", Void: h.Void}
+			if h.Added == nil && f.Void == "" {
+				f.Void = "what the backend alone takes is void"
+			}
+			set(name, f)
 		}
 	}
 }

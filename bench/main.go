@@ -11,17 +11,21 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/url"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -62,10 +66,13 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		flags.IntVar(&p.rounds, "rounds", p.rounds, "how often each cell is measured, in alternating order")
 		flags.IntVar(&p.requests, "requests", p.requests, "in each round of each cell, of small events")
 		flags.IntVar(&p.workers, "workers", p.workers, "processors that each program may use")
-		flags.StringVar(&p.only, "only", "", "the groups to measure, comma-separated; default: all")
+		flags.StringVar(&p.only, "only", "", "what to measure, comma-separated, of "+strings.Join(groupsOf[name], ", ")+"; default: all")
 		flags.StringVar(&p.out, "out", p.out, "file for the results")
 		thresholds := flags.String("thresholds", "bench/thresholds.json", "what check holds the results against")
 		if err := flags.Parse(args); err != nil {
+			return err
+		}
+		if err := p.check(name, flags.Args()); err != nil {
 			return err
 		}
 		if name == "compare" && p.old == "" {
@@ -80,6 +87,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 			var err error
 			if p.old, err = filepath.Abs(p.old); err != nil {
 				return err
+			}
+			if _, err := exec.LookPath(p.old); err != nil {
+				return fmt.Errorf("compare: -old: %w", err)
 			}
 		}
 		results, err := measure(ctx, name, p, stderr)
@@ -104,11 +114,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		if err := flags.Parse(args); err != nil {
 			return err
 		}
-		files := flags.Args()
-		if len(files) == 0 {
-			files = []string{"bench/results/run.json", "bench/results/peers.json"}
-		}
-		return report(files, *thresholds, *page, stdout)
+		return report(flags.Args(), *thresholds, *page, stdout)
 	case "drive":
 		return drive(flags, args, stdout)
 	case "serve":
@@ -123,48 +129,59 @@ func drive(flags *flag.FlagSet, args []string, stdout io.Writer) error {
 	to := flags.String("url", "http://127.0.0.1:8787/hooks", "where events go")
 	secret := flags.String("key", "", "bearer key")
 	draft := flags.Bool("draft", false, "snapshot draft instead of 0.1")
-	size := flags.Int("size", small, "of an event, in bytes")
+	size := flags.Int("size", small, "of an event, in bytes; the gateway's limits.body has to allow it")
 	same := flags.Bool("duplicates", false, "a few event ids again and again")
 	t, o := load.Target{Accept: decided}, load.Plan{}
 	flags.Uint64Var(&o.Requests, "requests", 20000, "how many, unless there is a duration")
-	flags.DurationVar(&o.Duration, "duration", 10*time.Second, "how long, in place of a number of requests")
+	flags.DurationVar(&o.Duration, "duration", 0, "how long, in place of a number of requests")
 	flags.Float64Var(&o.Rate, "rate", 0, "requests per second; 0 is as many as are answered")
 	flags.IntVar(&t.Connections, "connections", 32, "open at once")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	u, err := url.Parse(*to)
-	if err != nil || u.Host == "" {
+	switch {
+	case err != nil || u.Host == "":
 		return fmt.Errorf("drive: %q is no URL", *to)
+	case flags.NArg() > 0:
+		return fmt.Errorf("drive: %q is no flag", flags.Arg(0))
+	case o.Requests == 0 && o.Duration <= 0 || t.Connections < 1 || o.Rate < 0:
+		return errors.New("drive: nothing would be sent")
 	}
-	if t.Address = u.Host; u.Scheme == "https" {
-		t.TLS = &tls.Config{ServerName: u.Hostname()}
-	}
-	set := make(map[string]bool)
-	flags.Visit(func(f *flag.Flag) { set[f.Name] = true })
-	if set["duration"] && !set["requests"] {
+	if o.Duration > 0 {
 		o.Requests = 0
 	}
+	port := cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
+	if t.Address = net.JoinHostPort(u.Hostname(), port); u.Scheme == "https" {
+		t.TLS = &tls.Config{ServerName: u.Hostname()}
+	}
+	t.Precise = o.Rate > 0 && t.TLS == nil
 	var headers []string
 	if *secret != "" {
 		headers = append(headers, "Authorization: Bearer "+*secret)
 	}
 	t.Templates = []*load.Template{load.NewTemplate(u.Host, u.RequestURI(), event(*draft, false, *size), headers...)}
-	series := int(time.Now().Unix()) & 0xff // so that ids are not those of the last run
-	if o.ID = fresh(series); *same {
-		o.ID = repeated(series)
+	ids := fresh(rand.IntN(maxSeries)) // not those of an earlier run
+	if o.ID = ids; *same {
+		o.ID = func(n uint64) uint64 { return ids(n % 64) }
 	}
 	r, err := load.Run(t, o)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(stdout, "%d requests in %s: %.0f/s, %d failed\n", r.Requests, r.Elapsed.Round(time.Millisecond), r.PerSecond(), r.Errors)
+	fmt.Fprintf(stdout, "%d requests answered in %s: %.0f/s, %d failed\n", r.Requests, r.Elapsed.Round(time.Millisecond), r.PerSecond(), r.Errors)
 	l := latencies(r.Latency)
 	for _, q := range quantiles {
 		fmt.Fprintf(stdout, "%-6s %8.0f µs\n", q.name, l[q.name])
 	}
-	if r.Errors > 0 {
+	if o.Rate > 0 {
+		fmt.Fprintf(stdout, "the generator was late by %.0f µs or more for 1 %% of them\n", lag(r))
+	}
+	switch {
+	case r.Errors > 0:
 		return fmt.Errorf("drive: %d requests failed, such as: %s", r.Errors, r.First)
+	case missed(r, o.Rate):
+		return fmt.Errorf("drive: only %.0f/s were answered of %.0f/s", r.PerSecond(), o.Rate)
 	}
 	return nil
 }

@@ -27,6 +27,35 @@ type plan struct {
 // count returns the requests in a round of a cell.
 func (p plan) count(c cell) int { return max(100, p.requests/max(1, c.scale)) }
 
+// groupsOf are the groups that the commands measure.
+var groupsOf = map[string][]string{
+	"run":     {"base", "chain", "size", "features", "tenants", "faults", held},
+	"peers":   {"peers", held},
+	"compare": {"compare"},
+	"check":   {"base", "chain", "size", "tenants"},
+}
+
+// held is the group of latencies at held rates.
+const held = "held"
+
+// check refuses what would measure nothing. rest are arguments that are no flags.
+func (p plan) check(command string, rest []string) error {
+	switch {
+	case len(rest) > 0:
+		return fmt.Errorf("%s: %q is no flag", command, rest[0])
+	case p.rounds < 1 || p.workers < 1 || p.requests < 100:
+		return fmt.Errorf("%s: there have to be at least one round, one worker and 100 requests", command)
+	}
+	if p.only != "" {
+		for _, name := range strings.Split(p.only, ",") {
+			if !slices.Contains(groupsOf[command], name) {
+				return fmt.Errorf("%s: -only: no group %q; there are %s", command, name, strings.Join(groupsOf[command], ", "))
+			}
+		}
+	}
+	return nil
+}
+
 func (p plan) wants(group string) bool {
 	return p.only == "" || slices.Contains(strings.Split(p.only, ","), group)
 }
@@ -66,7 +95,7 @@ func measure(ctx context.Context, command string, p plan, log io.Writer) (*Resul
 		}
 		l.stopAll()
 	}
-	if (command == "run" || command == "peers") && p.wants("held") {
+	if slices.Contains(groupsOf[command], held) && p.wants(held) {
 		fmt.Fprintf(log, "%s: held rates\n", time.Now().Format(time.TimeOnly))
 		if err := l.held(r, p, command == "peers"); err != nil {
 			return nil, fmt.Errorf("held: %w", err)
@@ -344,7 +373,11 @@ func (l *lab) compare(r *Results, p plan) error {
 	g := r.group("compare")
 	for i := range g.Cells {
 		if rest, ok := strings.CutPrefix(g.Cells[i].Name, "after, "); ok {
-			r.Figures["CPU, after ÷ before: "+rest] = ratio(&g.Cells[i], g.cell("before, "+rest))
+			name, f := "CPU, after ÷ before: "+rest, ratio(&g.Cells[i], g.cell("before, "+rest))
+			r.Figures[name] = f
+			if f.Void != "" {
+				return fmt.Errorf("%s is void: %s", name, f.Void)
+			}
 		}
 	}
 	return nil
@@ -375,7 +408,7 @@ func (l *lab) held(r *Results, p plan, peers bool) error {
 	rates := []struct {
 		of string
 		at float64
-	}{{"3,000/s", 3000}, {"50 % of the gateway's ceiling", most / 2}, {"80 % of the gateway's ceiling", most * 0.8}}
+	}{{"3,000/s", 3000}, {"50 % of what the gateway answers in a closed loop", most / 2}, {"80 % of what the gateway answers in a closed loop", most * 0.8}}
 	series := 1 << 10
 	for _, rate := range rates {
 		sums := make([]load.Result, len(cells))
@@ -408,17 +441,22 @@ func (l *lab) held(r *Results, p plan, peers bool) error {
 				}
 			}
 		}
+		alone := "" // why the first cell, which is the backend alone, is void
 		for i, c := range cells {
 			sum := &sums[i]
 			h := Held{Name: c.name, Rate: rate.at, Of: rate.of, Requests: sum.Requests, Errors: sum.Errors, Latency: latencies(sum.Latency),
-				Lag: float64(sum.Lag.ValueAtQuantile(99)) / 1e3, Busy: busy[i].Seconds() / sum.Elapsed.Seconds() / float64(l.workers)}
+				Answered: sum.PerSecond(), Lag: lag(sum), Busy: busy[i].Seconds() / sum.Elapsed.Seconds() / float64(l.workers)}
 			switch {
 			case sum.Errors > 0:
 				h.Void = fmt.Sprintf("%d requests failed, such as: %s", sum.Errors, sum.First)
 			case h.Lag > 500:
 				h.Void = fmt.Sprintf("the generator was %.0f µs late", h.Lag)
+			case missed(sum, rate.at):
+				h.Void = fmt.Sprintf("only %.0f/s were answered", h.Answered)
 			}
-			if i > 0 { // the first is the backend alone
+			if i == 0 {
+				alone = h.Void
+			} else if alone == "" && h.Void == "" {
 				h.Added = make(map[string]float64)
 				for q, us := range latencies(sums[0].Latency) {
 					h.Added[q] = h.Latency[q] - us

@@ -13,11 +13,16 @@ import (
 )
 
 // report renders results that were saved: a Markdown table to w, and a page.
+// Without files they are those of the commands run and peers that there are.
 func report(files []string, thresholds, page string, w io.Writer) error {
+	optional := len(files) == 0
+	if optional {
+		files = []string{"bench/results/run.json", "bench/results/peers.json"}
+	}
 	var all []*Results
 	for _, file := range files {
 		r, err := loadResults(file)
-		if errors.Is(err, fs.ErrNotExist) && len(files) > 1 {
+		if errors.Is(err, fs.ErrNotExist) && optional {
 			continue // one of the two commands was not run
 		}
 		if err != nil {
@@ -38,7 +43,11 @@ func report(files []string, thresholds, page string, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(writePage(f, all, thresholds), f.Close())
+	if err := errors.Join(writePage(f, all, thresholds), f.Close()); err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "\nThe page with plots is %s\n", page)
+	return nil
 }
 
 // goal is one line of the table of goals.
@@ -126,10 +135,10 @@ func writeMarkdown(w io.Writer, all []*Results, thresholds string) error {
 			}
 		}
 		if len(r.Held) > 0 {
-			b.WriteString("\n### Latency at a held rate, from when each request was due, µs\n\n| | rate | p50 | p90 | p99 | p99.9 | max | added p50 | p99 | p99.9 | busy |\n|---|---|---|---|---|---|---|---|---|---|---|\n")
+			b.WriteString("\n### Latency at a held rate, from when each request was due, µs\n\n| | rate | answered | p50 | p90 | p99 | p99.9 | max | added p50 | p99 | p99.9 | busy |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n")
 		}
 		for _, h := range r.Held {
-			fmt.Fprintf(&b, "| %s | %s: %.0f/s |", named(h.Name, h.Void), h.Of, h.Rate)
+			fmt.Fprintf(&b, "| %s | %s: %.0f/s | %.0f/s |", named(h.Name, h.Void), h.Of, h.Rate, h.Answered)
 			for _, q := range quantiles {
 				fmt.Fprintf(&b, " %.0f |", h.Latency[q.name])
 			}

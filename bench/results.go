@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/ahp-gateway/ahp-gateway/bench/load"
 )
 
 // Results are what one command has measured.
@@ -46,9 +48,11 @@ type Cell struct {
 	Busy      float64 `json:"busy"` // share of the processors it may use
 	Allocs    float64 `json:"allocs,omitempty"`
 	Bytes     float64 `json:"bytes,omitempty"` // allocated, per request
-	RSS       int64   `json:"rss"`
-	Top       int64   `json:"rss_top"`
-	Rounds    []Round `json:"rounds"`
+	// AllocsVoid is why nothing is said of allocations, although it was to be.
+	AllocsVoid string  `json:"allocs_void,omitempty"`
+	RSS        int64   `json:"rss"`
+	Top        int64   `json:"rss_top"`
+	Rounds     []Round `json:"rounds"`
 }
 
 // Round is one of a cell's measurements.
@@ -76,14 +80,16 @@ func (r Round) cost() float64 { return micros(r.CPU) / float64(r.Requests) }
 // Held is one program at a held rate, in an open loop.
 type Held struct {
 	Name     string  `json:"name"`
-	Rate     float64 `json:"rate"`
-	Of       string  `json:"of"` // what the rate is
+	Rate     float64 `json:"rate"`     // that was to be held
+	Answered float64 `json:"answered"` // per second
+	Of       string  `json:"of"`       // what the rate is
 	Requests uint64  `json:"requests"`
 	Errors   uint64  `json:"errors,omitempty"`
 	Void     string  `json:"void,omitempty"`
 	// Quantiles of the latency from when each request was due, in µs.
 	Latency map[string]float64 `json:"latency_us"`
-	// Added is what is beyond the backend alone at the same rate, in µs.
+	// Added is what is beyond the backend alone at the same rate, in µs; there is
+	// none where either is void.
 	Added map[string]float64 `json:"added_us,omitempty"`
 	// Lag is the 99th percentile of what the generator itself was late, in µs.
 	Lag  float64 `json:"lag_p99_us"`
@@ -95,6 +101,12 @@ var quantiles = []struct {
 	name string
 	at   float64
 }{{"p50", 50}, {"p90", 90}, {"p99", 99}, {"p99.9", 99.9}}
+
+// lag returns the 99th percentile of what the generator was late, in µs.
+func lag(r *load.Result) float64 { return float64(r.Lag.ValueAtQuantile(99)) / 1e3 }
+
+// missed reports whether a rate was to be held and was not.
+func missed(r *load.Result, rate float64) bool { return r.PerSecond() < 0.98*rate }
 
 func latencies(h *hdrhistogram.Histogram) map[string]float64 {
 	m := map[string]float64{"max": float64(h.Max()) / 1e3}

@@ -50,7 +50,7 @@ type Plan struct {
 // Result is what a run has measured.
 type Result struct {
 	Requests uint64 // answered, accepted or not
-	Errors   uint64 // not accepted, or not answered
+	Errors   uint64 // not accepted, not answered, or not sent
 	First    string // of the errors
 	Elapsed  time.Duration
 	// Latency is in nanoseconds: from when a request was due in an open loop,
@@ -142,6 +142,9 @@ func (s *Session) Run(p Plan) *Result {
 	}
 	all.Wait()
 	r.result.Elapsed = time.Since(r.start)
+	if begun := r.next.Load(); begun < r.Requests { // no connection is left
+		r.result.Errors += r.Requests - begun
+	}
 	return &r.result
 }
 

@@ -155,6 +155,28 @@ func TestSession(t *testing.T) {
 	}
 }
 
+// Requests that cannot be sent any more, because the server has gone, are errors.
+func TestRunCountsWhatWasNotSent(t *testing.T) {
+	var s *httptest.Server
+	var n atomic.Int64
+	s = httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		if n.Add(1) == 10 {
+			s.Listener.Close()
+			panic(http.ErrAbortHandler)
+		}
+	}))
+	s.Config.ErrorLog = nil
+	defer s.Close()
+	address := s.Listener.Addr().String()
+	r, err := Run(Target{Address: address, Connections: 1, Templates: []*Template{NewTemplate(address, "/", nil)}}, Plan{Requests: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Requests != 9 || r.Errors != 91 {
+		t.Errorf("Run = %d answered, %d errors; want 9 and all others", r.Requests, r.Errors)
+	}
+}
+
 func TestRunCannotConnect(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
