@@ -165,7 +165,7 @@ func (r *reader) pem(s spot) (path string, data []byte, ok bool) {
 	}
 	data, err := r.read(path, limit)
 	if err != nil {
-		r.mistake(s, shown(s.text), "the file cannot be read, "+err.Error(), "write the path of a PEM file, relative to the gateway file")
+		r.mistake(s, shown(s.text), "the file cannot be read, "+err.Error(), "write the path of a PEM file, relative to the "+r.role)
 		return "", nil, false
 	}
 	return path, data, true

@@ -80,7 +80,7 @@ func (r *reader) document(s spot) (spot, bool) {
 	if !ok {
 		data, err := r.read(full, maxFile)
 		if err != nil {
-			r.mistake(s, shown(path), "the registration document cannot be read, "+err.Error(), "write a path relative to the folder "+shown(filepath.Base(r.base))+" of the gateway file")
+			r.mistake(s, shown(path), "the registration document cannot be read, "+err.Error(), "write a path relative to the folder "+shown(filepath.Base(r.base))+" of the "+r.role)
 		} else {
 			root = r.parse(r.source(full), data)
 		}

@@ -60,6 +60,10 @@ func (f *File) Print() []byte {
 		p.tenantBody(&f.Tenants[0])
 		return p.out
 	}
+	if len(f.Tenants) == 0 { // only a folder can say that there is none
+		p.text("tenantsDir", f.TenantsDir)
+		return p.out
+	}
 	p.open("tenants")
 	for i := range f.Tenants {
 		p.tenant(&f.Tenants[i])

@@ -16,12 +16,17 @@ type reader struct {
 	env Environ
 	// base is the folder that relative paths start from.
 	base string
+	// role is what mistakes call the file whose folder that is.
+	role string
 	// sources are the absolute paths of the files that were read.
 	sources []string
+	noted   map[string]bool // of sources
 	// trees are the documents that were read by path, so that tenants can
 	// share one; nil for one that cannot be used.
 	trees map[string]*node
+	// order numbers the names of files, which are in names, as they were read.
 	order map[string]int
+	names []string
 
 	mistakes, warnings     []Mistake
 	moreMistakes, moreWarn int
@@ -39,6 +44,8 @@ func newReader(name string, env Environ) *reader {
 	return &reader{
 		env:   env,
 		base:  base,
+		role:  "gateway file",
+		noted: make(map[string]bool),
 		trees: make(map[string]*node),
 		order: make(map[string]int),
 		known: make(map[Mistake]bool),
@@ -49,6 +56,7 @@ func newReader(name string, env Environ) *reader {
 func (r *reader) source(name string) *source {
 	if _, ok := r.order[name]; !ok {
 		r.order[name] = len(r.order)
+		r.names = append(r.names, name)
 	}
 	return &source{name: name, order: r.order[name]}
 }
@@ -137,7 +145,8 @@ func (r *reader) noteSource(path string) {
 	if abs, err := filepath.Abs(path); err == nil {
 		path = abs
 	}
-	if !slices.Contains(r.sources, path) {
+	if !r.noted[path] {
+		r.noted[path] = true
 		r.sources = append(r.sources, path)
 	}
 }

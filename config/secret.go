@@ -16,15 +16,17 @@ type terms struct {
 	// alone is set for a document without a gateway file: only the protocol's
 	// own rules hold.
 	alone bool
-	// path leads to the tenant's part of the gateway file: "" for the open
-	// tenant, else such as tenants[0].
+	// role is the reader's, of the file that has the tenant.
+	role string
+	// path leads to the tenant's part of that file: "" for the open tenant and
+	// a tenant's own file, else such as tenants[0].
 	path     string
 	grant    Grant
 	settings *settings
 	budget   time.Duration // of the whole chain
 }
 
-// key names a key of the tenant's part of the gateway file.
+// key names a key of the tenant's part of its file.
 func (t *terms) key(name string) string {
 	if t.path == "" {
 		return name
@@ -57,7 +59,7 @@ func (r *reader) secretEnv(s spot, t *terms) *SecretRef {
 		return ref
 	case t.grant.AnyEnv:
 	case t.grant.EnvPrefix == "":
-		r.mistake(s, "", "no environment variable is granted here", "write "+t.key("secrets.envPrefix")+" in the gateway file and start the name with it")
+		r.mistake(s, "", "no environment variable is granted here", "write "+t.key("secrets.envPrefix")+" in the "+t.role+" and start the name with it")
 		return ref
 	case !strings.HasPrefix(name, t.grant.EnvPrefix):
 		r.mistake(s, "", "the environment variable is not granted here", "write a name that starts with "+t.grant.EnvPrefix+", as "+t.key("secrets.envPrefix")+" says, or change that")
@@ -87,7 +89,7 @@ func (r *reader) secretFile(s spot, t *terms) *SecretRef {
 		return nil
 	}
 	if t.grant.Dir == "" {
-		r.mistake(s, "", "no folder of secrets is granted here", "write "+t.key("secrets.dir")+" in the gateway file; the reference is a path below it")
+		r.mistake(s, "", "no folder of secrets is granted here", "write "+t.key("secrets.dir")+" in the "+t.role+"; the reference is a path below it")
 		return ref
 	}
 	if !isFileBelow(t.grant.Dir, name) {

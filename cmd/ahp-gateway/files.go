@@ -11,9 +11,13 @@ import (
 )
 
 // configFiles returns the absolute paths of every file that f was made from or
-// that is read when f is put to use, in a fixed order.
+// that is read when f is put to use, in a fixed order. A folder of tenants
+// stands for the files in it.
 func configFiles(f *config.File) []string {
-	files := slices.Clone(f.Sources)
+	files := slices.DeleteFunc(slices.Clone(f.Sources), f.HasTenantFile)
+	if f.TenantsDir != "" {
+		files = append(files, f.TenantsDir)
+	}
 	for i := range f.Tenants {
 		t := &f.Tenants[i]
 		if t.Secrets.Dir == "" {
@@ -41,14 +45,26 @@ func configFiles(f *config.File) []string {
 // zero digest.
 type contents map[string][sha256.Size]byte
 
-// contentsOf reads files. What is no regular file is not opened, because
-// opening a named pipe waits for a writer.
+// contentsOf reads files, and of those that are folders the files of tenants in
+// them. What is no regular file is not opened, because opening a named pipe
+// waits for a writer.
 func contentsOf(files []string) contents {
 	c := make(contents, len(files))
 	for _, path := range files {
 		c[path] = digestOf(path)
+		if isFolder(path) {
+			tenants, _ := config.TenantFiles(path) // none of a folder that cannot be read
+			for _, file := range tenants {
+				c[file] = digestOf(file)
+			}
+		}
 	}
 	return c
+}
+
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
 }
 
 // maxDigested is how much of a file is looked at, in bytes: more than is ever
@@ -147,4 +163,14 @@ func splitPath(path string) []string {
 		path = path[min(i+1, len(path)):]
 	}
 	return names
+}
+
+// linksIn returns the files of tenants in a folder that are symbolic links. What
+// they lead to can be replaced without a notification of the folder.
+func linksIn(folder string) []string {
+	tenants, _ := config.TenantFiles(folder)
+	return slices.DeleteFunc(tenants, func(path string) bool {
+		info, err := os.Lstat(path)
+		return err != nil || info.Mode()&os.ModeSymlink == 0
+	})
 }

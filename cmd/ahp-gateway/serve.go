@@ -183,12 +183,15 @@ func (s *server) loop(ctx context.Context, hangup <-chan os.Signal, stop chan os
 	}
 }
 
+// maxChangedShown bounds how many of the files that have changed are named.
+const maxChangedShown = 10
+
 // reload serves what the gateway file says now, or goes on with what it said. A
 // signal on stop makes it give up.
 func (s *server) reload(ctx context.Context, stop chan os.Signal, cause string, changed []string) {
 	log := s.log.With("cause", cause)
 	if len(changed) > 0 {
-		log = log.With("changed", changed)
+		log = log.With("changed", changed[:min(len(changed), maxChangedShown)], "changed_files", len(changed))
 	}
 	f, warnings, err := s.load()
 	logWarnings(log, warnings)

@@ -141,6 +141,37 @@ func TestWatcherOfWhatIsNotThereYet(t *testing.T) {
 	}
 }
 
+// Of a folder of tenants it is noticed what comes, changes and goes, also
+// behind links.
+func TestWatcherOfTenants(t *testing.T) {
+	dir := folder(t, "tenants/a.yaml", "1", "elsewhere/b.yaml", "1")
+	tenants := filepath.Join(dir, "tenants")
+	a, b, c := filepath.Join(tenants, "a.yaml"), filepath.Join(tenants, "b.yaml"), filepath.Join(tenants, "c.json")
+	if err := os.Symlink("../elsewhere/b.yaml", b); err != nil {
+		t.Fatal(err)
+	}
+	w := watching(t, time.Hour, tenants)
+	for _, step := range []struct {
+		what   string
+		change func() error
+		want   []string
+	}{
+		{"created", func() error { put(t, c, "1"); return nil }, []string{c}},
+		{"written", func() error { return os.WriteFile(a, []byte("2"), 0o600) }, []string{a}},
+		{"written behind a link", func() error { put(t, filepath.Join(dir, "elsewhere/b.yaml"), "2"); return nil }, []string{b}},
+		{"removed", func() error { return os.Remove(c) }, []string{c}},
+		{"renamed", func() error { return os.Rename(a, c) }, []string{a, c}},
+		{"folder moved away", func() error { return os.Rename(tenants, filepath.Join(dir, "old")) }, []string{b, c}},
+	} {
+		if err := step.change(); err != nil {
+			t.Fatal(err)
+		}
+		if got := changes(t, w); !slices.Equal(got, step.want) {
+			t.Errorf("after %s: changed = %q; want %q", step.what, got, step.want)
+		}
+	}
+}
+
 // Without notifications, changes are found by looking.
 func TestWatcherPolls(t *testing.T) {
 	dir := folder(t, "a", "1")
