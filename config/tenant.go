@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 )
 
 const openTenant = "default"
@@ -51,7 +52,10 @@ func (r *reader) tenants(o *object, f *File, base *baseSettings, burstSet bool) 
 			r.mistake(x.at, "", "is for a file without tenants", "write "+x.at.path+" in each tenant instead")
 		}
 	}
-	terms := &tenantTerms{limits: f.Limits, base: base.BackendSettings, burstSet: burstSet}
+	terms := &tenantTerms{
+		rate: f.Limits.Rate, burst: f.Limits.Burst, burstSet: burstSet, inFlight: f.Limits.InFlightPerTenant,
+		budget: f.Limits.Budget, base: base.BackendSettings,
+	}
 	list := newTenantList()
 	if hasTenants && r.is(tenants, kindList, "write a list of tenants") {
 		if len(tenants.items) == 0 {
@@ -70,11 +74,15 @@ func (r *reader) tenants(o *object, f *File, base *baseSettings, burstSet bool) 
 	r.overlaps(list.members, f.Tenants)
 }
 
-// tenantTerms are what of the rest of the gateway file a tenant is read under.
+// tenantTerms are all that reading a tenant takes from the rest of the gateway
+// file. While they stay the same, what a Loader has read of a tenant's own file holds.
 type tenantTerms struct {
-	limits   Limits
-	base     BackendSettings
+	rate     float64
+	burst    int
 	burstSet bool // limits.burst was written
+	inFlight int
+	budget   time.Duration
+	base     BackendSettings
 }
 
 // claims are what no two tenants may both have, and where this one has it.
@@ -147,7 +155,7 @@ var tenantID = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}$`)
 // tenant reads one tenant. That nobody else has its id and keys is left to a
 // tenantList.
 func (r *reader) tenant(s spot, terms *tenantTerms) (Tenant, claims) {
-	t := Tenant{Rate: terms.limits.Rate, Burst: terms.limits.Burst, InFlight: terms.limits.InFlightPerTenant}
+	t := Tenant{Rate: terms.rate, Burst: terms.burst, InFlight: terms.inFlight}
 	var c claims
 	o := r.object(s)
 	if at, ok := o.need("id", "write lower-case letters, digits and -, such as acme"); ok {
@@ -180,7 +188,7 @@ func (r *reader) tenant(s spot, terms *tenantTerms) (Tenant, claims) {
 	}
 	o.done()
 	if hasRegistration {
-		r.documents(&t, registration, backends, terms.base, terms.limits.Budget)
+		r.documents(&t, registration, backends, terms.base, terms.budget)
 	}
 	return t, c
 }
@@ -248,7 +256,7 @@ func (r *reader) key(s spot) (digest [sha256.Size]byte, ok bool) {
 			r.mistake(env, "", "is not the name of an environment variable", "write letters, digits and _, such as ACME_GATEWAY_KEY")
 			return digest, false
 		}
-		value, set := r.env(name)
+		value, set := r.lookup(name)
 		if !set {
 			r.mistake(env, "", "the environment variable "+cut(name, maxShown)+" is not set", "set it to the bearer key")
 			return digest, false

@@ -1,12 +1,16 @@
 package config
 
 import (
+	"crypto/sha256"
 	"errors"
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 )
 
 const (
@@ -80,15 +84,38 @@ func (r *reader) tenantsDir(s spot, f *File, terms *tenantTerms, list *tenantLis
 	if len(paths)+len(f.Tenants) == 0 {
 		r.warn(s, shown(s.text), "there is no tenant: nobody can authenticate", "put a file for each tenant into the folder, such as acme.yaml with id, keys and registration")
 	}
-	for _, path := range paths {
-		read := r.tenantFile(path, terms)
+	for i, read := range r.readTenants(paths, r.loader.under(terms), terms) {
 		r.merge(read)
 		if read.at.node == nil {
 			continue
 		}
-		list.add(r, member{read.at, filepath.Base(path)}, &read.claims)
+		list.add(r, member{read.at, filepath.Base(paths[i])}, &read.claims)
 		f.Tenants = append(f.Tenants, read.tenant)
 	}
+}
+
+// readTenants reads the files of tenants, but those that are kept from before.
+// It leaves half of the processors to whatever else the process does meanwhile,
+// which is to answer requests.
+func (r *reader) readTenants(paths []string, kept tenantFiles, terms *tenantTerms) []*tenantFile {
+	all := make([]*tenantFile, len(paths))
+	var next atomic.Int64
+	var reading sync.WaitGroup
+	for range max(1, runtime.GOMAXPROCS(0)/2) {
+		reading.Go(func() {
+			for n := next.Add(1); int(n) <= len(paths); n = next.Add(1) {
+				path := paths[n-1]
+				if all[n-1] = kept.of(path, r.env); all[n-1] == nil {
+					all[n-1] = r.tenantFile(path, terms)
+				}
+			}
+		})
+	}
+	reading.Wait()
+	for i, read := range all {
+		kept.keep(paths[i], read)
+	}
+	return all
 }
 
 // tenantFile is what was read of one tenant's file.
@@ -100,6 +127,9 @@ type tenantFile struct {
 	// What its reader found and read.
 	names                  []string // of files, as mistakes show them, in order
 	sources                []string
+	sums                   [][sha256.Size]byte // of sources, if a loader keeps it
+	asked                  []question
+	incomplete             bool
 	mistakes, warnings     []Mistake
 	moreMistakes, moreWarn int
 }
@@ -109,7 +139,7 @@ type tenantFile struct {
 func (r *reader) tenantFile(path string, terms *tenantTerms) *tenantFile {
 	own := newReader(path, r.env)
 	own.role = "tenant's file"
-	own.trees = r.trees
+	own.trees, own.loader = r.trees, r.loader
 	read := new(tenantFile)
 	data, err := own.read(path, maxTenantFile)
 	if err != nil {
@@ -120,7 +150,12 @@ func (r *reader) tenantFile(path string, terms *tenantTerms) *tenantFile {
 		// Of the tree only the place is kept.
 		read.at = spot{node: &node{src: root.src, line: root.line, col: root.col, kind: root.kind}}
 	}
-	read.names, read.sources = own.names, own.sources
+	read.names, read.sources, read.asked, read.incomplete = own.names, own.sources, own.asked, own.incomplete
+	if own.loader != nil {
+		for _, source := range own.sources {
+			read.sums = append(read.sums, own.sums[source])
+		}
+	}
 	read.mistakes, read.moreMistakes = own.mistakes, own.moreMistakes
 	read.warnings, read.moreWarn = own.warnings, own.moreWarn
 	return read
