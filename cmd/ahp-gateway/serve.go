@@ -74,7 +74,7 @@ func (p program) serve(ctx context.Context, o serveOptions) error {
 	case !slices.Contains([]string{"", "text", "json"}, o.logFormat):
 		return usage("--log-format is %.64q; want text or json", o.logFormat)
 	}
-	s := &server{path: o.config}
+	s := &server{path: o.config, loader: config.NewLoader(o.config, nil)}
 	f, warnings, err := s.load()
 	if err != nil {
 		p.report(warnings, err)
@@ -122,9 +122,10 @@ func unlessStopped(ctx context.Context, stop chan os.Signal, f func(context.Cont
 // server is a service that follows its gateway file. One goroutine uses it.
 type server struct {
 	*service
-	path  string // of the gateway file, as it was given
-	files []string
-	known contents
+	path   string // of the gateway file, as it was given
+	loader *config.Loader
+	files  []string
+	known  contents
 }
 
 // load reads the gateway file, and what its files held just before, so that a
@@ -140,8 +141,8 @@ func (s *server) load() (f *config.File, warnings []config.Mistake, err error) {
 	// Which files there are is known only afterwards. If they keep changing,
 	// what was known of the last ones does not match, and they are read again.
 	for range 3 {
-		s.known = contentsOf(s.files)
-		f, warnings, err = config.Load(s.path, nil)
+		s.known = contentsOf(s.loader.Digests, s.files)
+		f, warnings, err = s.loader.Load()
 		if err != nil {
 			return nil, warnings, err
 		}
@@ -156,7 +157,7 @@ func (s *server) load() (f *config.File, warnings []config.Mistake, err error) {
 
 // loop follows signals and file changes until it is time to end.
 func (s *server) loop(ctx context.Context, hangup <-chan os.Signal, stop chan os.Signal) error {
-	w := newWatcher(s.log, pollEvery)
+	w := newWatcher(s.log, s.loader.Digests, pollEvery)
 	defer w.close()
 	w.watch(s.files, s.known)
 	for {
@@ -168,6 +169,9 @@ func (s *server) loop(ctx context.Context, hangup <-chan os.Signal, stop chan os
 		case err := <-s.Failed():
 			return errors.Join(err, s.end("the public listener stopped", stop))
 		case sig := <-hangup:
+			// Somebody says that there is something to read: no file's time is
+			// relied on.
+			s.loader.Digests.Forget()
 			s.reload(ctx, stop, sig.String(), nil)
 			w.watch(s.files, s.known)
 		case e := <-w.events:
