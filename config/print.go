@@ -22,6 +22,42 @@ const redacted = "redacted"
 // the shortened digests; filters and unknown members of documents are not in it.
 func (f *File) Print() []byte {
 	p := new(printer)
+	p.settings(f)
+	if len(f.Tenants) == 1 && f.Tenants[0].Open {
+		p.tenantBody(&f.Tenants[0])
+		return p.out
+	}
+	if len(f.Tenants) == 0 { // only a folder can say that there is none
+		p.text("tenantsDir", f.TenantsDir)
+		return p.out
+	}
+	p.open("tenants")
+	for i := range f.Tenants {
+		p.item()
+		p.tenant(&f.Tenants[i])
+		p.close()
+	}
+	p.close()
+	return p.out
+}
+
+// PrintSettings returns what Print does, without the tenants.
+func (f *File) PrintSettings() []byte {
+	p := new(printer)
+	p.settings(f)
+	return p.out
+}
+
+// Print returns the tenant as the one item of a list of tenants that File.Print
+// would show, without the list around it.
+func (t *Tenant) Print() []byte {
+	p := new(printer)
+	p.tenant(t)
+	return p.out
+}
+
+// settings prints everything but the tenants.
+func (p *printer) settings(f *File) {
 	p.text("listen", f.Listen)
 	p.text("admin", f.Admin)
 	if f.TLS.CertFile != "" {
@@ -56,20 +92,6 @@ func (f *File) Print() []byte {
 	p.duration("timeout", f.Discovery.Timeout)
 	p.text("onFailure", f.Discovery.OnFailure)
 	p.close()
-	if len(f.Tenants) == 1 && f.Tenants[0].Open {
-		p.tenantBody(&f.Tenants[0])
-		return p.out
-	}
-	if len(f.Tenants) == 0 { // only a folder can say that there is none
-		p.text("tenantsDir", f.TenantsDir)
-		return p.out
-	}
-	p.open("tenants")
-	for i := range f.Tenants {
-		p.tenant(&f.Tenants[i])
-	}
-	p.close()
-	return p.out
 }
 
 func (p *printer) limits(l *Limits) {
@@ -103,7 +125,6 @@ func (p *printer) rate(rate float64, burst int) {
 }
 
 func (p *printer) tenant(t *Tenant) {
-	p.item()
 	p.text("id", t.ID)
 	p.open("keys")
 	for _, k := range t.Keys {
@@ -115,7 +136,6 @@ func (p *printer) tenant(t *Tenant) {
 	p.rate(t.Rate, t.Burst)
 	p.int("inFlight", t.InFlight)
 	p.tenantBody(t)
-	p.close()
 }
 
 func shortDigest(k [sha256.Size]byte) string { return hex.EncodeToString(k[:4]) + "…" }

@@ -173,3 +173,56 @@ func checkMistakeForm(t *testing.T, m Mistake) {
 		t.Fatalf("mistake %q is not one bounded line with a remedy", s)
 	}
 }
+
+// What Print wrote is read again without the keys that it shortened and without
+// the files that it names, and printing that gives the same text.
+func TestParsePrinted(t *testing.T) {
+	ca, _ := certificate(t)
+	dir := write(t, map[string]string{
+		"ca.pem":         ca,
+		"gateway.yaml":   "tenantsDir: tenants\n",
+		"tenants/a.yaml": "id: a\nkeys: [{sha256: \"" + strings.Repeat("a", 64) + "\"}]\nbackends: {com.example.policy: {caFile: ../ca.pem}}\nregistration: " + minimalRegistration,
+		// Another key with the same beginning.
+		"tenants/b.yaml": "id: b\nkeys: [{sha256: \"" + strings.Repeat("a", 63) + "b\"}]\nsecrets: {dir: ../secrets}\nregistration: " + minimalRegistration,
+		"empty.yaml":     "tenantsDir: none\n",
+		"none/README":    "",
+	})
+	for _, path := range append(corpus(t, "valid"), "example.yaml", filepath.Join(dir, "gateway.yaml"), filepath.Join(dir, "empty.yaml")) {
+		if strings.HasPrefix(filepath.Base(path), "registration-") {
+			continue
+		}
+		f, _, err := Load(path, testEnv)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if filepath.Dir(path) == dir {
+			for _, name := range []string{"ca.pem", "none/README"} {
+				_ = os.Remove(filepath.Join(dir, name))
+			}
+		}
+		again, err := ParsePrinted("running", f.Print())
+		if err != nil {
+			t.Errorf("ParsePrinted of the printed %s = %v; want no mistake\n%s", path, err, f.Print())
+			continue
+		}
+		if got := again.Print(); !bytes.Equal(got, f.Print()) {
+			t.Errorf("Print of the printed %s = %s; want the same bytes\n%s", path, got, f.Print())
+		}
+	}
+}
+
+// The parts of Print are all of it.
+func TestPrintInParts(t *testing.T) {
+	f, _, err := Load("testdata/valid/gateway-tenants-dir.yaml", testEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts := string(f.PrintSettings()) + "tenants:\n"
+	for i := range f.Tenants {
+		text := strings.TrimSuffix(string(f.Tenants[i].Print()), "\n")
+		parts += "  - " + strings.ReplaceAll(text, "\n", "\n    ") + "\n"
+	}
+	if got := string(f.Print()); got != parts {
+		t.Errorf("Print = %s; want the settings and the tenants, one after the other\n%s", got, parts)
+	}
+}

@@ -21,6 +21,9 @@ type reader struct {
 	loader *Loader
 	// asked is what was asked of the environment, if there is a loader.
 	asked []question
+	// printed is set where what Print wrote is read: keys are shortened, and
+	// files are those of another process, perhaps of another machine.
+	printed bool
 	// incomplete is set where a document was left out whose mistakes another
 	// reader has reported.
 	incomplete bool

@@ -142,6 +142,9 @@ func (l *tenantList) add(r *reader, m member, c *claims) {
 		}
 	}
 	for _, k := range c.keys {
+		if r.printed {
+			break // of digests that were cut off, two may be equal
+		}
 		if first, dup := l.keys[k.digest]; dup {
 			r.mistake(k.at, "", "is the same key as "+first, "write another key: one key names one tenant, once")
 			continue
@@ -240,6 +243,9 @@ func (r *reader) key(s spot) (digest [sha256.Size]byte, ok bool) {
 		text, ok := r.text(sum)
 		if !ok {
 			return digest, false
+		}
+		if r.printed {
+			return printedDigest(text), true
 		}
 		raw, err := hex.DecodeString(text)
 		if err != nil || len(raw) != sha256.Size {

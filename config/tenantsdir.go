@@ -76,6 +76,9 @@ func (r *reader) tenantsDir(s spot, f *File, terms *tenantTerms, list *tenantLis
 		return
 	}
 	f.TenantsDir = dir
+	if r.printed {
+		return // it is printed where it holds no tenant
+	}
 	paths, err := TenantFiles(dir)
 	if err != nil {
 		r.mistake(s, shown(s.text), "the folder of tenants cannot be read, "+err.Error(), "write the path of a folder whose .yaml, .yml and .json files are a tenant each, relative to the gateway file")
