@@ -3,18 +3,20 @@ package config
 import (
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/ahp-gateway/ahp-gateway/ahp"
 )
 
 // documents reads a tenant's registration: a path, a document, or a list of
 // these with at most one for each snapshot.
-func (r *reader) documents(t *Tenant, registration, backends spot, defaults BackendSettings, f *File) {
+func (r *reader) documents(t *Tenant, registration, backends spot, defaults BackendSettings, budget time.Duration) {
 	terms := &terms{
+		role:     r.role,
 		path:     strings.TrimSuffix(strings.TrimSuffix(registration.path, "registration"), "."),
 		grant:    t.Secrets,
 		settings: r.settings(backends, defaults),
-		budget:   f.Limits.Budget,
+		budget:   budget,
 	}
 	items := []spot{registration}
 	if registration.kind == kindList {
@@ -90,12 +92,16 @@ func (r *reader) registration(s spot, t *terms) *Registration {
 // one has to have and the other has not got, so that a person who took one for
 // the other reads that, and not that every member is unknown.
 func isRegistration(s spot) bool {
-	return s.has("hooks") && !s.has("registration") && !s.has("tenants")
+	return s.has("hooks") && !s.has("registration") && !hasTenants(s)
 }
 
 func isGateway(s spot) bool {
-	return !s.has("hooks") && (s.has("registration") || s.has("tenants"))
+	return !s.has("hooks") && (s.has("registration") || hasTenants(s))
 }
+
+// hasTenants reports whether the value at s says who the tenants are, as only a
+// gateway file does.
+func hasTenants(s spot) bool { return s.has("tenants") || s.has("tenantsDir") }
 
 func (r *reader) version(s spot) ahp.Version {
 	// YAML reads 0.1 without quotes as a number; nothing else can be meant.

@@ -117,6 +117,7 @@ var beyondSchema = map[string]string{
 	"gateway-open-ref.yaml":            "depends on the grant",
 	"gateway-registration-twice.yaml":  "looks into a file",
 	"gateway-tenant-grants.yaml":       "depends on the grant",
+	"gateway-tenants-dir.yaml":         "looks into files",
 	"gateway-tls-missing.yaml":         "looks into files",
 	"registration-twice-01.yaml":       "compares subscriptions",
 	"registration-version-float.yaml":  "to a schema 0.10 is the number 0.1",

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 )
 
 const openTenant = "default"
@@ -18,12 +19,13 @@ func (r *reader) tenants(o *object, f *File, base *baseSettings, burstSet bool) 
 	backends, hasBackends := o.get("backends")
 	secrets, hasSecrets := o.get("secrets")
 	tenants, hasTenants := o.get("tenants")
+	dir, hasDir := o.get("tenantsDir")
 	if !o.usable() {
 		return
 	}
-	if !hasTenants {
+	if !hasTenants && !hasDir {
 		if !hasRegistration {
-			o.missing("registration", "write registration: with the path of a document for one open tenant, or tenants: for many")
+			o.missing("registration", "write registration: with the path of a document for one open tenant, or tenants: or tenantsDir: for many")
 			return
 		}
 		t := Tenant{ID: openTenant, Open: true, Rate: f.Limits.Rate, InFlight: f.Limits.InFlightPerTenant}
@@ -38,7 +40,7 @@ func (r *reader) tenants(o *object, f *File, base *baseSettings, burstSet bool) 
 		if hasSecrets {
 			t.Secrets = r.grant(secrets)
 		}
-		r.documents(&t, registration, backends, defaults, f)
+		r.documents(&t, registration, backends, defaults, f.Limits.Budget)
 		f.Tenants = []Tenant{t}
 		return
 	}
@@ -50,41 +52,131 @@ func (r *reader) tenants(o *object, f *File, base *baseSettings, burstSet bool) 
 			r.mistake(x.at, "", "is for a file without tenants", "write "+x.at.path+" in each tenant instead")
 		}
 	}
-	if !r.is(tenants, kindList, "write a list of tenants") {
-		return
+	terms := &tenantTerms{
+		rate: f.Limits.Rate, burst: f.Limits.Burst, burstSet: burstSet, inFlight: f.Limits.InFlightPerTenant,
+		budget: f.Limits.Budget, base: base.BackendSettings,
 	}
-	if len(tenants.items) == 0 {
-		r.mistake(tenants, "", "is an empty list", "write at least one tenant with id, keys and registration")
+	list := newTenantList()
+	if hasTenants && r.is(tenants, kindList, "write a list of tenants") {
+		if len(tenants.items) == 0 {
+			r.mistake(tenants, "", "is an empty list", "write at least one tenant with id, keys and registration")
+		}
+		for i := range tenants.items {
+			at := tenants.item(i)
+			t, claims := r.tenant(at, terms)
+			list.add(r, member{at: at}, &claims)
+			f.Tenants = append(f.Tenants, t)
+		}
 	}
-	list := &tenantList{ids: make(map[string]string), keys: make(map[[sha256.Size]byte]string)}
-	for i := range tenants.items {
-		f.Tenants = append(f.Tenants, r.tenant(tenants.item(i), f, base.BackendSettings, burstSet, list))
+	if hasDir {
+		r.tenantsDir(dir, f, terms, list)
 	}
-	r.overlaps(tenants, f.Tenants)
+	r.overlaps(list.members, f.Tenants)
+}
+
+// tenantTerms are all that reading a tenant takes from the rest of the gateway
+// file. While they stay the same, what a Loader has read of a tenant's own file holds.
+type tenantTerms struct {
+	rate     float64
+	burst    int
+	burstSet bool // limits.burst was written
+	inFlight int
+	budget   time.Duration
+	base     BackendSettings
+}
+
+// claims are what no two tenants may both have, and where this one has it.
+type claims struct {
+	id   spot // without a node where there is no usable one
+	keys []keyClaim
+}
+
+type keyClaim struct {
+	digest [sha256.Size]byte
+	at     spot
+}
+
+// member is one tenant of the list.
+type member struct {
+	at spot
+	// file is the base name of the tenant's own file, or "".
+	file string
+}
+
+// String returns what mistakes call the tenant.
+func (m member) String() string {
+	if m.file == "" {
+		return m.at.path
+	}
+	return "the tenant in " + shown(m.file)
+}
+
+// key returns what mistakes call the key at s of the tenant.
+func (m member) key(s spot) string {
+	if m.file == "" {
+		return s.path
+	}
+	return s.path + " in " + shown(m.file)
 }
 
 // tenantList finds what two tenants may not share.
 type tenantList struct {
-	ids  map[string]string // id to the path of its tenant
-	keys map[[sha256.Size]byte]string
+	members []member
+	ids     map[string]string // id to the name of its tenant
+	keys    map[[sha256.Size]byte]string
+}
+
+func newTenantList() *tenantList {
+	return &tenantList{ids: make(map[string]string), keys: make(map[[sha256.Size]byte]string)}
+}
+
+// add adds a tenant, and reports what of its claims a tenant before has, or
+// itself already.
+func (l *tenantList) add(r *reader, m member, c *claims) {
+	l.members = append(l.members, m)
+	if c.id.node != nil {
+		if first, dup := l.ids[c.id.text]; dup {
+			r.mistake(c.id, shown(c.id.text), "is the id of "+first+" too", "write another id")
+		} else {
+			l.ids[c.id.text] = m.String()
+		}
+	}
+	for _, k := range c.keys {
+		if r.printed {
+			break // of digests that were cut off, two may be equal
+		}
+		if first, dup := l.keys[k.digest]; dup {
+			r.mistake(k.at, "", "is the same key as "+first, "write another key: one key names one tenant, once")
+			continue
+		}
+		l.keys[k.digest] = m.key(k.at)
+	}
 }
 
 var tenantID = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}$`)
 
-func (r *reader) tenant(s spot, f *File, defaults BackendSettings, burstSet bool, all *tenantList) Tenant {
-	t := Tenant{Rate: f.Limits.Rate, Burst: f.Limits.Burst, InFlight: f.Limits.InFlightPerTenant}
+// tenant reads one tenant. That nobody else has its id and keys is left to a
+// tenantList.
+func (r *reader) tenant(s spot, terms *tenantTerms) (Tenant, claims) {
+	t := Tenant{Rate: terms.rate, Burst: terms.burst, InFlight: terms.inFlight}
+	var c claims
 	o := r.object(s)
 	if at, ok := o.need("id", "write lower-case letters, digits and -, such as acme"); ok {
-		t.ID = r.tenantID(at, s.path, all)
+		if t.ID = r.tenantID(at); t.ID != "" {
+			c.id = at
+		}
 	}
 	if at, ok := o.need("keys", "write one or two keys, such as [{sha256: …}]: a tenant without a key cannot be reached"); ok {
-		t.Keys = r.keys(at, all)
+		c.keys = r.keys(at)
+		for _, k := range c.keys {
+			t.Keys = append(t.Keys, k.digest)
+		}
 	}
 	registration, hasRegistration := o.need("registration", "write the path of a registration document, or the document itself")
 	backends, _ := o.get("backends")
 	rateSet := o.rate(&t.Rate)
 	ownBurst := o.count("burst", &t.Burst, 1, maxCount)
-	if rateSet && !ownBurst && !burstSet {
+	if rateSet && !ownBurst && !terms.burstSet {
 		t.Burst = defaultBurst(t.Rate)
 	}
 	if at, ok := o.get("burst"); ok && ownBurst && t.Rate == 0 {
@@ -99,12 +191,12 @@ func (r *reader) tenant(s spot, f *File, defaults BackendSettings, burstSet bool
 	}
 	o.done()
 	if hasRegistration {
-		r.documents(&t, registration, backends, defaults, f)
+		r.documents(&t, registration, backends, terms.base, terms.budget)
 	}
-	return t
+	return t, c
 }
 
-func (r *reader) tenantID(s spot, path string, all *tenantList) string {
+func (r *reader) tenantID(s spot) string {
 	id, ok := r.text(s)
 	if !ok {
 		return ""
@@ -113,36 +205,24 @@ func (r *reader) tenantID(s spot, path string, all *tenantList) string {
 		r.mistake(s, shown(id), "is not a tenant id", "write 1 to 63 lower-case letters, digits and -, starting with a letter or digit")
 		return ""
 	}
-	if first, dup := all.ids[id]; dup {
-		r.mistake(s, shown(id), "is the id of "+first+" too", "write another id")
-		return id
-	}
-	all.ids[id] = path
 	return id
 }
 
 const keyInstead = "write {sha256: …} with 64 hexadecimal digits, {env: NAME} or {file: PATH}"
 
-func (r *reader) keys(s spot, all *tenantList) [][sha256.Size]byte {
+func (r *reader) keys(s spot) []keyClaim {
 	if !r.is(s, kindList, "write a list of one or two keys; in each, "+keyInstead[len("write "):]) {
 		return nil
 	}
 	if n := len(s.items); n == 0 || n > 2 {
 		r.mistake(s, "", "holds "+itoa(n)+" keys", "write one key, or two while one replaces the other")
 	}
-	var keys [][sha256.Size]byte
+	var keys []keyClaim
 	for i := range s.items {
 		at := s.item(i)
-		digest, ok := r.key(at)
-		if !ok {
-			continue
+		if digest, ok := r.key(at); ok {
+			keys = append(keys, keyClaim{digest, at})
 		}
-		if first, dup := all.keys[digest]; dup {
-			r.mistake(at, "", "is the same key as "+first, "write another key: one key names one tenant, once")
-			continue
-		}
-		all.keys[digest] = at.path
-		keys = append(keys, digest)
 	}
 	return keys
 }
@@ -164,6 +244,9 @@ func (r *reader) key(s spot) (digest [sha256.Size]byte, ok bool) {
 		if !ok {
 			return digest, false
 		}
+		if r.printed {
+			return printedDigest(text), true
+		}
 		raw, err := hex.DecodeString(text)
 		if err != nil || len(raw) != sha256.Size {
 			r.mistake(sum, "", "is not a SHA-256 digest", "write 64 hexadecimal digits, such as the output of sha256sum, never the key itself")
@@ -179,7 +262,7 @@ func (r *reader) key(s spot) (digest [sha256.Size]byte, ok bool) {
 			r.mistake(env, "", "is not the name of an environment variable", "write letters, digits and _, such as ACME_GATEWAY_KEY")
 			return digest, false
 		}
-		value, set := r.env(name)
+		value, set := r.lookup(name)
 		if !set {
 			r.mistake(env, "", "the environment variable "+cut(name, maxShown)+" is not set", "set it to the bearer key")
 			return digest, false
@@ -192,7 +275,7 @@ func (r *reader) key(s spot) (digest [sha256.Size]byte, ok bool) {
 		}
 		data, err := r.read(path, maxKey)
 		if err != nil {
-			r.mistake(file, "", "the key file cannot be read, "+err.Error(), "write the path of a file that holds the bearer key alone, relative to the gateway file")
+			r.mistake(file, "", "the key file cannot be read, "+err.Error(), "write the path of a file that holds the bearer key alone, relative to the "+r.role)
 			return digest, false
 		}
 		return r.hash(file, string(data))
@@ -247,7 +330,7 @@ func (r *reader) grant(s spot) Grant {
 
 // overlaps warns where one tenant's grant holds another's: the first could
 // send the second's secrets to its own backend.
-func (r *reader) overlaps(s spot, tenants []Tenant) {
+func (r *reader) overlaps(members []member, tenants []Tenant) {
 	type grant struct {
 		what string
 		at   int
@@ -269,7 +352,7 @@ func (r *reader) overlaps(s spot, tenants []Tenant) {
 				cover = i
 				continue
 			}
-			r.warn(s.item(grants[i].at), "", "what this tenant is granted in secrets is granted to "+s.item(grants[cover].at).path+" too", "give every tenant a prefix and a folder that no other tenant's covers")
+			r.warn(members[grants[i].at].at, "", "what this tenant is granted in secrets is granted to "+members[grants[cover].at].String()+" too", "give every tenant a prefix and a folder that no other tenant's covers")
 		}
 	}
 }

@@ -29,9 +29,13 @@ type File struct {
 	Audit Audit
 	// Discovery is how backends that list no subscriptions are asked for them.
 	Discovery Discovery
-	// Tenants are in document order; there is at least one. A file without a
-	// tenants section yields one with ID "default" and Open set.
+	// Tenants are in document order, and after them those of TenantsDir by the
+	// names of their files. There is at least one, unless TenantsDir is set. A
+	// file that says neither yields one with ID "default" and Open set.
 	Tenants []Tenant
+	// TenantsDir is the absolute path of a folder whose files, as TenantFiles
+	// lists them, are a tenant each, or "".
+	TenantsDir string
 	// Sources are the absolute paths of all files that were read, the gateway
 	// file first, so that a watcher knows what to watch.
 	Sources []string
@@ -114,6 +118,8 @@ type Tenant struct {
 	// Backends are the gateway's own settings, complete for every hook id of
 	// the tenant's registrations.
 	Backends map[string]BackendSettings
+
+	read *tenantFile // by a Loader, which keeps it; else nil
 }
 
 // Grant is what an operator lets a tenant's documents refer to. References

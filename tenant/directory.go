@@ -3,7 +3,6 @@ package tenant
 import (
 	"crypto/sha256"
 	"crypto/subtle"
-	"errors"
 	"fmt"
 	"slices"
 )
@@ -64,13 +63,11 @@ type member[T any] struct {
 }
 
 // NewDirectory returns the directory of entries; payload[i] is attached to
-// entries[i]. It refuses an empty list, an empty or repeated id, a tenant that
-// nobody could authenticate as, a digest that appears twice, and an open tenant
-// with keys or beside another. Its errors name tenants, never digests.
+// entries[i]. A directory without entries admits nobody. NewDirectory refuses an
+// empty or repeated id, a tenant that nobody could authenticate as, a digest that
+// appears twice, and an open tenant with keys or beside another. Its errors name
+// tenants, never digests.
 func NewDirectory[T any](entries []Entry, payload []T) (*Directory[T], error) {
-	if len(entries) == 0 {
-		return nil, errors.New("tenant: no tenants")
-	}
 	if len(payload) != len(entries) {
 		return nil, fmt.Errorf("tenant: %d payloads for %d tenants", len(payload), len(entries))
 	}

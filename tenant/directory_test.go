@@ -142,7 +142,6 @@ func TestNewDirectoryRefuses(t *testing.T) {
 		entries []Entry
 		want    string
 	}{
-		{"nothing", nil, "tenant: no tenants"},
 		{"no id", []Entry{keyed("", "a")}, "tenant: tenant 0 has no id"},
 		{"id twice", []Entry{keyed("acme", "a"), keyed("acme", "b")}, `tenant: "acme" appears twice`},
 		{"no keys", []Entry{keyed("acme")}, `tenant: "acme" has no keys and is not open`},
@@ -159,6 +158,16 @@ func TestNewDirectoryRefuses(t *testing.T) {
 	}
 	if _, err := NewDirectory([]Entry{open}, []int{}); err == nil {
 		t.Error("NewDirectory with one tenant and no payload = no error; want one")
+	}
+}
+
+// A directory of nobody is one, and admits nobody.
+func TestEmptyDirectory(t *testing.T) {
+	d := directory(t)
+	for _, path := range []string{"", "acme"} {
+		if _, got := d.Authenticate([]byte("Bearer key"), path); got != Unauthenticated {
+			t.Errorf("Authenticate(Bearer key, %q) = %v; want %v", path, got, Unauthenticated)
+		}
 	}
 }
 

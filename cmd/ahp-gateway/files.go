@@ -2,7 +2,6 @@ package main
 
 import (
 	"crypto/sha256"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,9 +10,13 @@ import (
 )
 
 // configFiles returns the absolute paths of every file that f was made from or
-// that is read when f is put to use, in a fixed order.
+// that is read when f is put to use, in a fixed order. A folder of tenants
+// stands for the files in it.
 func configFiles(f *config.File) []string {
-	files := slices.Clone(f.Sources)
+	files := slices.DeleteFunc(slices.Clone(f.Sources), f.HasTenantFile)
+	if f.TenantsDir != "" {
+		files = append(files, f.TenantsDir)
+	}
 	for i := range f.Tenants {
 		t := &f.Tenants[i]
 		if t.Secrets.Dir == "" {
@@ -41,35 +44,25 @@ func configFiles(f *config.File) []string {
 // zero digest.
 type contents map[string][sha256.Size]byte
 
-// contentsOf reads files. What is no regular file is not opened, because
-// opening a named pipe waits for a writer.
-func contentsOf(files []string) contents {
+// contentsOf returns the digests of files, and of those that are folders the
+// digests of the files of tenants in them.
+func contentsOf(digests *config.Digests, files []string) contents {
 	c := make(contents, len(files))
 	for _, path := range files {
-		c[path] = digestOf(path)
+		c[path] = digests.Of(path)
+		if isFolder(path) {
+			tenants, _ := config.TenantFiles(path) // none of a folder that cannot be read
+			for _, file := range tenants {
+				c[file] = digests.Of(file)
+			}
+		}
 	}
 	return c
 }
 
-// maxDigested is how much of a file is looked at, in bytes: more than is ever
-// read of one.
-const maxDigested = 16 << 20
-
-func digestOf(path string) (digest [sha256.Size]byte) {
+func isFolder(path string) bool {
 	info, err := os.Stat(path)
-	if err != nil || !info.Mode().IsRegular() {
-		return digest
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return digest
-	}
-	defer f.Close()
-	h := sha256.New()
-	if _, err := io.Copy(h, io.LimitReader(f, maxDigested)); err != nil {
-		return digest
-	}
-	return [sha256.Size]byte(h.Sum(nil))
+	return err == nil && info.IsDir()
 }
 
 // differing returns the paths whose digests differ between c and later, or that
@@ -147,4 +140,14 @@ func splitPath(path string) []string {
 		path = path[min(i+1, len(path)):]
 	}
 	return names
+}
+
+// linksIn returns the files of tenants in a folder that are symbolic links. What
+// they lead to can be replaced without a notification of the folder.
+func linksIn(folder string) []string {
+	tenants, _ := config.TenantFiles(folder)
+	return slices.DeleteFunc(tenants, func(path string) bool {
+		info, err := os.Lstat(path)
+		return err != nil || info.Mode()&os.ModeSymlink == 0
+	})
 }

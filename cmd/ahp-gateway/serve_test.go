@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"os"
@@ -190,6 +192,87 @@ func TestReloadOnConfigMapSwap(t *testing.T) {
 		expect(t, public, b.want)
 	}
 	p.quit()
+}
+
+// Tenants come, change and go with their files, in a plain folder and in a
+// mounted ConfigMap.
+func TestReloadOnTenantFiles(t *testing.T) {
+	pass, deny := pair(t)
+	dir := folder(t, "gateway.yaml", "listen: 127.0.0.1:0\nadmin: 127.0.0.1:0\ntenantsDir: tenants\n")
+	tenants := filepath.Join(dir, "tenants")
+	if err := os.Mkdir(tenants, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	p := launch(t, "serve", "--config", filepath.Join(dir, "gateway.yaml"))
+	public, _ := p.urls()
+	answer := func(id string) string {
+		t.Helper()
+		got, err := askGateway(&http.Client{Transport: bearer{once.Transport, tenantKey(id)}}, public)
+		if err != nil {
+			t.Errorf("asking for tenant %s: %v", id, err)
+		}
+		return got
+	}
+	acme := filepath.Join(tenants, "acme.yaml")
+	for i, step := range []struct {
+		what, want string
+		change     func()
+	}{
+		{"the first tenant", passed, func() { put(t, acme, tenantFile("acme", pass.URL)) }},
+		{"a change", denied, func() { put(t, acme, tenantFile("acme", deny.URL)) }},
+		{"its end", "HTTP 401", func() {
+			if err := os.Remove(acme); err != nil {
+				t.Fatal(err)
+			}
+		}},
+	} {
+		step.change()
+		p.stderr.await(t, `configuration reloaded`, i+1)
+		if got := answer("acme"); !strings.Contains(got, step.want) {
+			t.Errorf("after %s: answer = %s; want one with %s", step.what, got, step.want)
+		}
+	}
+	// A mistake in a new file changes nothing, and its correction is noticed
+	// although the file was never in use.
+	put(t, acme, "id: acme\n")
+	p.stderr.await(t, `configuration refused`, 1)
+	put(t, acme, tenantFile("acme", pass.URL))
+	p.stderr.await(t, `configuration reloaded`, 4)
+	if got := answer("acme"); !strings.Contains(got, passed) {
+		t.Errorf("after a correction: answer = %s; want one with %s", got, passed)
+	}
+	if err := os.Remove(acme); err != nil {
+		t.Fatal(err)
+	}
+	p.stderr.await(t, `configuration reloaded`, 5)
+
+	swap := configMap(t, tenants, map[string]string{"acme.yaml": tenantFile("acme", pass.URL)})
+	p.stderr.await(t, `configuration reloaded`, 6)
+	swap(map[string]string{"acme.yaml": tenantFile("acme", deny.URL)})
+	p.stderr.await(t, `configuration reloaded`, 7)
+	if got := answer("acme"); !strings.Contains(got, denied) {
+		t.Errorf("after a swap: answer = %s; want one with %s", got, denied)
+	}
+	p.quit()
+}
+
+func tenantKey(id string) string { return "key-of-tenant-" + id }
+
+// tenantFile is the file of a tenant with one policy.
+func tenantFile(id, url string) string {
+	return fmt.Sprintf("id: %s\nkeys: [{sha256: \"%x\"}]\nregistration: %s\n", id, sha256.Sum256([]byte(tenantKey(id))), onePolicy(url))
+}
+
+// bearer sends a bearer key with every request.
+type bearer struct {
+	http.RoundTripper
+	key string
+}
+
+func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+b.key)
+	return b.RoundTripper.RoundTrip(r)
 }
 
 // A secret that is rotated where it is mounted is used from then on.

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/fsnotify/fsnotify"
+
+	"github.com/ahp-gateway/ahp-gateway/config"
 )
 
 const (
@@ -40,12 +42,14 @@ type watcher struct {
 	began   time.Time // of the events that are waiting to settle; zero if none
 	files   []string
 	entries []string // whose notifications matter
+	whole   []string // folders of tenants: anything in them matters
+	digests *config.Digests
 	known   contents
 }
 
 // newWatcher returns a watcher of no files. poll is pollEvery outside of tests.
-func newWatcher(log *slog.Logger, poll time.Duration) *watcher {
-	w := &watcher{log: log, poll: poll, timer: time.NewTimer(poll)}
+func newWatcher(log *slog.Logger, digests *config.Digests, poll time.Duration) *watcher {
+	w := &watcher{log: log, digests: digests, poll: poll, timer: time.NewTimer(poll)}
 	w.due = w.timer.C
 	system, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -83,13 +87,26 @@ func (w *watcher) follow() {
 // sync brings the watched folders in line with where the files are now, and
 // reports whether it added one.
 func (w *watcher) sync() (added bool) {
-	w.entries = w.entries[:0]
+	w.entries, w.whole = w.entries[:0], w.whole[:0]
 	var folders []string
-	for _, file := range w.files {
+	add := func(folder string) {
+		if !slices.Contains(folders, folder) {
+			folders = append(folders, folder)
+		}
+	}
+	lead := func(file string) {
 		for _, entry := range entriesOf(file) {
 			w.entries = append(w.entries, entry)
-			if folder := filepath.Dir(entry); !slices.Contains(folders, folder) {
-				folders = append(folders, folder)
+			add(filepath.Dir(entry))
+		}
+	}
+	for _, file := range w.files {
+		lead(file)
+		if isFolder(file) {
+			w.whole = append(w.whole, file)
+			add(file)
+			for _, link := range linksIn(file) {
+				lead(link)
 			}
 		}
 	}
@@ -117,7 +134,7 @@ func (w *watcher) sync() (added bool) {
 // note takes one notification.
 func (w *watcher) note(e fsnotify.Event) {
 	// Permissions matter as well: a file may become readable.
-	if slices.Contains(w.entries, e.Name) {
+	if slices.Contains(w.entries, e.Name) || slices.Contains(w.whole, filepath.Dir(e.Name)) {
 		w.arm()
 	}
 }
@@ -146,7 +163,7 @@ func (w *watcher) stale() []string {
 	w.began = time.Time{}
 	w.timer.Reset(w.poll)
 	w.follow() // before reading, so that nothing falls between the two
-	now := contentsOf(w.files)
+	now := contentsOf(w.digests, w.files)
 	changed := w.known.differing(now)
 	w.known = now
 	return changed

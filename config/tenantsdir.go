@@ -1,0 +1,199 @@
+package config
+
+import (
+	"crypto/sha256"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+)
+
+const (
+	// maxTenantFiles bounds how many tenants a folder may hold.
+	maxTenantFiles = 100_000
+	// maxTenantFile bounds the file of one tenant, in bytes.
+	maxTenantFile = mib
+)
+
+var errTooManyFiles = errors.New("it holds more than " + itoa(maxTenantFiles) + " files of tenants")
+
+// TenantFiles returns the paths of what in the folder dir is read as the file
+// of a tenant, sorted: every entry whose name ends in .yaml, .yml or .json and
+// does not start with a dot. More than 100,000 of them are an error.
+func TenantFiles(dir string) ([]string, error) {
+	d, err := os.Open(dir)
+	if err != nil {
+		return nil, plainError(err)
+	}
+	defer d.Close()
+	var paths []string
+	for {
+		names, err := d.Readdirnames(1024)
+		for _, name := range names {
+			if isTenantFile(name) {
+				paths = append(paths, filepath.Join(dir, name))
+			}
+		}
+		switch {
+		case len(paths) > maxTenantFiles:
+			return nil, errTooManyFiles
+		case err == io.EOF:
+			slices.Sort(paths)
+			return paths, nil
+		case err != nil:
+			return nil, plainError(err)
+		}
+	}
+}
+
+// HasTenantFile reports whether path is that of a file, there or not, that
+// TenantFiles lists of f's TenantsDir.
+func (f *File) HasTenantFile(path string) bool {
+	return f.TenantsDir != "" && filepath.Dir(path) == f.TenantsDir && isTenantFile(filepath.Base(path))
+}
+
+func isTenantFile(name string) bool {
+	if strings.HasPrefix(name, ".") {
+		return false
+	}
+	switch filepath.Ext(name) {
+	case ".yaml", ".yml", ".json":
+		return true
+	default:
+		return false
+	}
+}
+
+// tenantsDir reads the folder at s, each of whose files is a tenant.
+func (r *reader) tenantsDir(s spot, f *File, terms *tenantTerms, list *tenantList) {
+	dir, ok := r.path(s)
+	if !ok {
+		return
+	}
+	f.TenantsDir, r.folder = dir, dir
+	if r.large {
+		return // it was printed because it held no tenant, whatever it holds now
+	}
+	paths, err := TenantFiles(dir)
+	if err != nil {
+		r.mistake(s, shown(s.text), "the folder of tenants cannot be read, "+err.Error(), "write the path of a folder whose .yaml, .yml and .json files are a tenant each, relative to the gateway file")
+		return
+	}
+	if len(paths)+len(f.Tenants) == 0 {
+		r.warn(s, shown(s.text), "there is no tenant: nobody can authenticate", "put a file for each tenant into the folder, such as acme.yaml with id, keys and registration")
+	}
+	for i, read := range r.readTenants(paths, r.loader.under(terms), terms) {
+		r.merge(read)
+		if read.at.node == nil {
+			continue
+		}
+		list.add(r, member{read.at, filepath.Base(paths[i])}, &read.claims)
+		f.Tenants = append(f.Tenants, read.tenant)
+	}
+}
+
+// readTenants reads the files of tenants, but those that are kept from before.
+// It leaves half of the processors to whatever else the process does meanwhile,
+// which is to answer requests.
+func (r *reader) readTenants(paths []string, kept tenantFiles, terms *tenantTerms) []*tenantFile {
+	all := make([]*tenantFile, len(paths))
+	var next atomic.Int64
+	var reading sync.WaitGroup
+	for range max(1, runtime.GOMAXPROCS(0)/2) {
+		reading.Go(func() {
+			for n := next.Add(1); int(n) <= len(paths); n = next.Add(1) {
+				path := paths[n-1]
+				if all[n-1] = kept.of(path, r.env); all[n-1] == nil {
+					all[n-1] = r.tenantFile(path, terms)
+				}
+			}
+		})
+	}
+	reading.Wait()
+	for i, read := range all {
+		kept.keep(paths[i], read)
+	}
+	return all
+}
+
+// tenantFile is what was read of one tenant's file.
+type tenantFile struct {
+	tenant Tenant
+	claims claims
+	at     spot // of the tenant; without a node where there is none
+
+	// What its reader found and read.
+	names                  []string // of files, as mistakes show them, in order
+	sources                []string
+	sums                   [][sha256.Size]byte // of sources, if a loader keeps it
+	wanted                 []string
+	asked                  []question
+	incomplete             bool
+	mistakes, warnings     []Mistake
+	moreMistakes, moreWarn int
+}
+
+// tenantFile reads the file of one tenant. Its paths are relative to its own
+// folder, and of r it shares nothing but the documents that were read before.
+func (r *reader) tenantFile(path string, terms *tenantTerms) *tenantFile {
+	own := newReader(path, r.env)
+	own.role = "tenant's file"
+	own.trees, own.loader = r.trees, r.loader
+	read := new(tenantFile)
+	data, err := own.read(path, maxTenantFile)
+	if err != nil {
+		own.source(path)
+		own.add(Mistake{File: path, What: "cannot be read, " + err.Error(), Instead: "write one tenant of at most 1 MiB into a file that the process may read, or remove it from the folder"})
+	} else if root := own.parse(own.source(path), data); root != nil {
+		read.tenant, read.claims = own.ownTenant(spot{node: root}, terms)
+		// Of the tree only the place is kept.
+		read.at = spot{node: &node{src: root.src, line: root.line, col: root.col, kind: root.kind}}
+	}
+	read.names, read.sources, read.asked, read.incomplete = own.names, own.sources, own.asked, own.incomplete
+	read.wanted = own.wanted
+	if own.loader != nil {
+		for _, source := range own.sources {
+			read.sums = append(read.sums, own.sums[source])
+		}
+	}
+	read.mistakes, read.moreMistakes = own.mistakes, own.moreMistakes
+	read.warnings, read.moreWarn = own.warnings, own.moreWarn
+	return read
+}
+
+// ownTenant reads a whole document as one tenant.
+func (r *reader) ownTenant(s spot, terms *tenantTerms) (Tenant, claims) {
+	switch {
+	case isRegistration(s):
+		r.mistake(s, "", "is a registration document, not a tenant", "write id, keys and registration: with the path of this document, and put that into another folder")
+	case hasTenants(s):
+		r.mistake(s, "", "is a gateway file, not a tenant", "put it into another folder, or write id, keys and registration")
+	default:
+		return r.tenant(s, terms)
+	}
+	return Tenant{}, claims{}
+}
+
+// merge takes over what the reader of a tenant's file found and read.
+func (r *reader) merge(read *tenantFile) {
+	for _, name := range read.names {
+		r.source(name)
+	}
+	for _, path := range read.sources {
+		r.noteSource(path)
+	}
+	r.wanted = append(r.wanted, read.wanted...)
+	for _, m := range read.mistakes {
+		r.add(m)
+	}
+	for _, m := range read.warnings {
+		r.add(m)
+	}
+	r.moreMistakes += read.moreMistakes
+	r.moreWarn += read.moreWarn
+}
