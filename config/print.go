@@ -56,6 +56,9 @@ func (f *File) Print() []byte {
 	p.duration("timeout", f.Discovery.Timeout)
 	p.text("onFailure", f.Discovery.OnFailure)
 	p.close()
+	p.open("metrics")
+	p.int("tenants", f.Metrics.Tenants)
+	p.close()
 	if len(f.Tenants) == 1 && f.Tenants[0].Open {
 		p.tenantBody(&f.Tenants[0])
 		return p.out
@@ -81,6 +84,8 @@ func (p *printer) limits(l *Limits) {
 	p.int("inFlight", l.InFlight)
 	p.int("inFlightPerTenant", l.InFlightPerTenant)
 	p.rate(l.Rate, l.Burst)
+	p.int("quotaDay", l.QuotaDay)
+	p.int("quotaMonth", l.QuotaMonth)
 	p.duration("budget", l.Budget)
 	p.int("observeQueue", l.ObserveQueue)
 	p.int("bodyBytes", l.BodyBytes)
@@ -110,6 +115,11 @@ func (p *printer) tenant(t *Tenant) {
 	p.close()
 	p.rate(t.Rate, t.Burst)
 	p.int("inFlight", t.InFlight)
+	p.open("quota")
+	p.int("day", t.Quota.Day)
+	p.int("month", t.Quota.Month)
+	p.close()
+	p.int("weight", t.Weight)
 	p.tenantBody(t)
 	p.close()
 }

@@ -26,7 +26,8 @@ func (r *reader) tenants(o *object, f *File, base *baseSettings, burstSet bool) 
 			o.missing("registration", "write registration: with the path of a document for one open tenant, or tenants: for many")
 			return
 		}
-		t := Tenant{ID: openTenant, Open: true, Rate: f.Limits.Rate, InFlight: f.Limits.InFlightPerTenant}
+		t := Tenant{ID: openTenant, Open: true, Rate: f.Limits.Rate, InFlight: f.Limits.InFlightPerTenant,
+			Quota: f.Limits.quota(), Weight: defaultWeight}
 		if t.Rate > 0 {
 			t.Burst = f.Limits.Burst
 		}
@@ -72,7 +73,8 @@ type tenantList struct {
 var tenantID = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}$`)
 
 func (r *reader) tenant(s spot, f *File, defaults BackendSettings, burstSet bool, all *tenantList) Tenant {
-	t := Tenant{Rate: f.Limits.Rate, Burst: f.Limits.Burst, InFlight: f.Limits.InFlightPerTenant}
+	t := Tenant{Rate: f.Limits.Rate, Burst: f.Limits.Burst, InFlight: f.Limits.InFlightPerTenant,
+		Quota: f.Limits.quota(), Weight: defaultWeight}
 	o := r.object(s)
 	if at, ok := o.need("id", "write lower-case letters, digits and -, such as acme"); ok {
 		t.ID = r.tenantID(at, s.path, all)
@@ -94,6 +96,7 @@ func (r *reader) tenant(s spot, f *File, defaults BackendSettings, burstSet bool
 		t.Burst = 0
 	}
 	o.count("inFlight", &t.InFlight, 1, maxCount)
+	r.fairness(o, &t)
 	if at, ok := o.get("secrets"); ok {
 		t.Secrets = r.grant(at)
 	}

@@ -29,6 +29,8 @@ type File struct {
 	Audit Audit
 	// Discovery is how backends that list no subscriptions are asked for them.
 	Discovery Discovery
+	// Metrics bounds the time series of tenants.
+	Metrics Metrics
 	// Tenants are in document order; there is at least one. A file without a
 	// tenants section yields one with ID "default" and Open set.
 	Tenants []Tenant
@@ -61,6 +63,8 @@ type Limits struct {
 	InFlightPerTenant int           // requests being served for one tenant; 503 beyond
 	Rate              float64       // requests per second and tenant; 0 = unlimited; 429 beyond
 	Burst             int           // token bucket size of Rate
+	QuotaDay          int           // requests per UTC day and tenant; 0 = unlimited; 429 beyond
+	QuotaMonth        int           // requests per UTC month and tenant; 0 = unlimited; 429 beyond
 	Budget            time.Duration // whole chain of one event
 	ObserveQueue      int           // events waiting for one observer
 	ObserveBytes      int           // bytes of events waiting for all observers together
@@ -94,6 +98,17 @@ type Discovery struct {
 	OnFailure string        // "refuse" (default) the configuration, or "skip" a backend that has never answered
 }
 
+// Metrics bounds what metrics hold of tenants.
+type Metrics struct {
+	// Tenants is how many tenants have time series of their own. The others
+	// are added up in one.
+	Tenants int
+}
+
+// Quota is what a tenant may ask for in a UTC day and in a UTC month, in
+// requests. 0 is unlimited.
+type Quota struct{ Day, Month int }
+
 // Tenant is one party whose events are decided by its own backends only.
 type Tenant struct {
 	ID string
@@ -104,11 +119,15 @@ type Tenant struct {
 	Keys [][sha256.Size]byte
 	// Registrations hold at most one document per snapshot, in document order.
 	Registrations []*Registration
-	// Rate, Burst and InFlight are File.Limits with the tenant's own values over
-	// them. Burst is 0 where Rate is 0.
+	// Rate, Burst, InFlight and Quota are File.Limits with the tenant's own
+	// values over them. Burst is 0 where Rate is 0.
 	Rate     float64
 	Burst    int
 	InFlight int
+	Quota    Quota
+	// Weight is the tenant's part, against that of others, of the places for
+	// requests in flight when they run out. Default 1.
+	Weight int
 	// Secrets is what the tenant's documents may refer to.
 	Secrets Grant
 	// Backends are the gateway's own settings, complete for every hook id of
