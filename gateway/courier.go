@@ -237,7 +237,7 @@ func (g *Gateway) observe(body []byte, v ahp.Version, trace traceHeaders, hops .
 				Traceparent: trace.parent, Tracestate: trace.state}
 			f := h.peer.breaker.Observe(&call)
 			if !f.OK() {
-				h.peer.stats.failure(f.Class)
+				h.peer.failure(f.Class)
 			}
 			return f.OK()
 		}})

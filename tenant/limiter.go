@@ -38,6 +38,8 @@ const (
 	// DeniedShare: what is left of the gateway's places for requests in flight
 	// is for tenants that hold less of them.
 	DeniedShare
+	// DeniedBodies: the tenant's bodies fill its share of the room for them.
+	DeniedBodies
 	// DeniedPlaces: the gateway has as many requests in flight as it may.
 	DeniedPlaces
 )
@@ -55,6 +57,8 @@ func (d Denied) String() string {
 		return "quota"
 	case DeniedShare:
 		return "share"
+	case DeniedBodies:
+		return "bodies"
 	case DeniedPlaces:
 		return "places"
 	default:
