@@ -51,7 +51,7 @@ type Log struct {
 // Limits are the gateway's own bounds. See Default for the values.
 type Limits struct {
 	Body              int           // bytes of a request body; 413 beyond
-	BodyBytes         int           // bytes of all request bodies being received or answered; 503 beyond
+	BodyBytes         int           // bytes of all request bodies being received or answered, shared by addresses and tenants; 503 beyond
 	Response          int           // bytes of a backend's answer; an operational failure beyond
 	Headers           int           // bytes of a request's header block; 431 beyond
 	ReadTimeout       time.Duration // to read one whole request
@@ -59,7 +59,7 @@ type Limits struct {
 	IdleTimeout       time.Duration // of a keep-alive connection between requests
 	Connections       int           // open connections in all
 	ConnectionsPerIP  int           // open connections of one address
-	InFlight          int           // requests being served in all; 503 beyond
+	InFlight          int           // requests being served in all, the last quarter shared by weight; 503 beyond
 	InFlightPerTenant int           // requests being served for one tenant; 503 beyond
 	Rate              float64       // requests per second and tenant; 0 = unlimited; 429 beyond
 	Burst             int           // token bucket size of Rate

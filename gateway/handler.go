@@ -282,7 +282,7 @@ func (g *Gateway) unreadable(ctx *fasthttp.RequestCtx, err error) {
 	switch {
 	case errors.Is(err, errBusy):
 		retryAfter(ctx, time.Second)
-		g.refuse(ctx, refusedInFlight, fasthttp.StatusServiceUnavailable, errBusy.Error())
+		g.refuse(ctx, refusedBodies, fasthttp.StatusServiceUnavailable, errBusy.Error())
 	case errors.Is(err, errFraming):
 		g.refuse(ctx, refusedFraming, fasthttp.StatusBadRequest, errFraming.Error())
 	case errors.As(err, &small):

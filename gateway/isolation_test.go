@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/netip"
 	"strconv"
 	"strings"
 	"sync"
@@ -213,6 +215,29 @@ func TestBodiesOfAddresses(t *testing.T) {
 		t.Errorf("%d of 1000 taken and one more got room; want it refused", b.used.Load())
 	}
 }
+
+// What shares an address: all of an IPv4 one however it is written, and the
+// part of an IPv6 one that nobody else has any of.
+func TestOriginOf(t *testing.T) {
+	for address, want := range map[string]string{
+		"192.0.2.7": "192.0.2.7", "::ffff:192.0.2.7": "192.0.2.7",
+		"2001:db8:1:2:3:4:5:6": "2001:db8:1:2::", "2001:db8:1:2::1": "2001:db8:1:2::", "2001:db8:1:3::1": "2001:db8:1:3::",
+		"fe80::1%eth0": "fe80::", "::1": "::",
+	} {
+		ip := netip.MustParseAddr(address)
+		if got := originOf(from{addr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(ip, 1))}); got != netip.MustParseAddr(want) {
+			t.Errorf("originOf(%s) = %v; want %s", address, got, want)
+		}
+	}
+}
+
+// from is a connection that is only asked where it comes from.
+type from struct {
+	net.Conn
+	addr net.Addr
+}
+
+func (f from) RemoteAddr() net.Addr { return f.addr }
 
 // A tenant whose observers are dead fills its own share of the room and
 // nobody else's.

@@ -57,12 +57,9 @@ func BenchmarkNeighbour(b *testing.B) {
 	attack.repeat(40, 100*time.Millisecond, func() *caller { return newCaller(r, "slow", 0, &away) }) // more than may be in flight
 	attack.repeat(2, 20*time.Millisecond, func() *caller { return newCaller(r, "storm", 0, &away) })
 	for range 50 {
-		c, err := away.DialContext(b.Context(), "tcp", r.listener.Addr().String())
-		if err != nil {
-			b.Fatal(err)
-		}
-		defer c.Close()
-		_, _ = io.WriteString(c, "POST /hooks HTTP/1.1\r\nHost: gateway\r\nContent-Length: 1048576\r\n\r\n{")
+		w := dialAway(b, r, "never sent")
+		defer w.conn.Close()
+		w.send("POST /hooks HTTP/1.1\r\nHost: gateway\r\nContent-Length: 1048576\r\n\r\n{")
 	}
 
 	const pace = 2 * time.Millisecond

@@ -69,6 +69,7 @@ const (
 	refusedMethod
 	refusedMediaType
 	refusedBodySize
+	refusedBodies
 	refusedHeaderSize
 	refusedTimeout
 	refusedMalformed
@@ -90,6 +91,7 @@ var refusalNames = [refusalCount]string{
 	refusedMethod:         "method",
 	refusedMediaType:      "media_type",
 	refusedBodySize:       "body_size",
+	refusedBodies:         "bodies",
 	refusedHeaderSize:     "header_size",
 	refusedTimeout:        "timeout",
 	refusedMalformed:      "malformed",
