@@ -8,8 +8,8 @@ import "sync/atomic"
 // tenants that hold no more than their share: the limit times their weight by
 // the weight of all that hold any, and of one more of weight 1, for whom room
 // is left. So however much some ask for, another one that is under its share
-// is refused only while such tenants fill that quarter, and then gets what the
-// greedy ones give back.
+// is refused only while that quarter is filled by those that were, and then it
+// is the first to get what anybody gives back.
 //
 // The zero value has no place taken. Places are safe for concurrent use, and
 // take the same few steps however many tenants there are.

@@ -2,6 +2,7 @@ package tenant
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"testing"
 )
@@ -110,6 +111,49 @@ func TestPlacesOfMany(t *testing.T) {
 	}
 	if s := NewSeat(1); p.Enter(s, limit) != Admitted {
 		t.Errorf("a new tenant is refused with %d of %d places taken; want room for it", p.Taken(), limit)
+	}
+}
+
+// Whatever comes in whatever order: who is under its share is refused only if
+// there is no place at all, nobody over it takes of the last quarter, and what
+// is counted is what is held.
+func TestPlacesInAnyOrder(t *testing.T) {
+	const limit, last = 64, 48
+	for seed := range uint64(50) {
+		random := rand.New(rand.NewPCG(seed, 0))
+		p, seats := shared(), make([]*Seat, 2+random.IntN(20))
+		for i := range seats {
+			seats[i] = NewSeat(1 + random.IntN(10))
+		}
+		for step := range 2000 {
+			s, taken, weight := seats[random.IntN(len(seats))], 0, 0
+			for _, o := range seats {
+				taken += o.Held()
+				if o.Held() > 0 || o == s {
+					weight += o.Weight
+				}
+			}
+			if held := s.Held(); held > 0 && random.IntN(3) == 0 {
+				p.Leave(s)
+				taken--
+			} else {
+				want := Admitted
+				switch under := held+1 <= max(1, limit*s.Weight/(weight+1)); {
+				case taken == limit:
+					want = DeniedPlaces
+				case taken >= last && !under:
+					want = DeniedShare
+				default:
+					taken++
+				}
+				if got := p.Enter(s, limit); got != want {
+					t.Fatalf("seed %d, step %d: Enter(weight %d of %d, %d held, %d taken) = %v; want %v", seed, step, s.Weight, weight, held, taken, got, want)
+				}
+			}
+			if p.Taken() != taken {
+				t.Fatalf("seed %d, step %d: Taken() = %d; want %d", seed, step, p.Taken(), taken)
+			}
+		}
 	}
 }
 
