@@ -39,8 +39,12 @@ func Default() File {
 		},
 		Audit:     Audit{Overflow: "drop"},
 		Discovery: Discovery{Timeout: 5 * time.Second, OnFailure: "refuse"},
+		Metrics:   Metrics{Tenants: 1000},
 	}
 }
+
+// defaultWeight is the weight of a tenant that the file gives none.
+const defaultWeight = 1
 
 // DefaultBackend returns the settings of a backend that the file says nothing
 // about. AllowPrivate is for a tenant of a list; the open tenant has it true.

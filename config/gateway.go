@@ -60,6 +60,11 @@ func (r *reader) file(s spot) *File {
 		d.choice("onFailure", &f.Discovery.OnFailure, "refuse", "skip")
 		d.done()
 	}
+	if at, ok := o.get("metrics"); ok {
+		m := r.object(at)
+		m.count("tenants", &f.Metrics.Tenants, 0, maxMeasured)
+		m.done()
+	}
 	base := baseSettings{BackendSettings: DefaultBackend()}
 	if at, ok := o.get("breaker"); ok {
 		r.breaker(at, &base.Breaker)
@@ -207,6 +212,8 @@ func (r *reader) limits(s spot, l *Limits) (burstSet bool) {
 	o.count("inFlightPerTenant", &l.InFlightPerTenant, 1, maxCount)
 	o.rate(&l.Rate)
 	burstSet = o.count("burst", &l.Burst, 1, maxCount)
+	o.count("quotaDay", &l.QuotaDay, 0, maxCount)
+	o.count("quotaMonth", &l.QuotaMonth, 0, maxCount)
 	o.duration("budget", &l.Budget)
 	o.count("observeQueue", &l.ObserveQueue, 1, maxCount)
 	o.size("bodyBytes", &l.BodyBytes, 1)

@@ -50,7 +50,7 @@ func TestOpenTenantDefaults(t *testing.T) {
 	want := Default()
 	want.Sources = f.Sources
 	want.Tenants = []Tenant{{
-		ID: "default", Open: true, InFlight: 1024, Secrets: Grant{AnyEnv: true},
+		ID: "default", Open: true, InFlight: 1024, Weight: 1, Secrets: Grant{AnyEnv: true},
 		Backends: map[string]BackendSettings{"com.example.policy": settings},
 		Registrations: []*Registration{{Version: ahp.V01, Hooks: []Hook{{
 			ID: "com.example.policy", URL: "http://127.0.0.1:9000",
@@ -74,6 +74,15 @@ func TestTenantsOverLimits(t *testing.T) {
 		t.Fatalf("Load found %d tenants; want 2", len(f.Tenants))
 	}
 	a, b := f.Tenants[0], f.Tenants[1]
+	if a.Quota != (Quota{Day: 1000, Month: 20000}) || a.Weight != 1 {
+		t.Errorf("tenant 0 quota, weight = %+v, %d; want the limits' 1000 and 20000, and 1", a.Quota, a.Weight)
+	}
+	if b.Quota != (Quota{Day: 0, Month: 5}) || b.Weight != 1000 {
+		t.Errorf("tenant 1 quota, weight = %+v, %d; want its own 0 and 5, and 1000", b.Quota, b.Weight)
+	}
+	if f.Metrics.Tenants != 0 {
+		t.Errorf("metrics.tenants = %d; want 0", f.Metrics.Tenants)
+	}
 	if a.Rate != 10 || a.Burst != 20 || a.InFlight != 1024 || a.Open || len(a.Keys) != 2 {
 		t.Errorf("tenant 0 = %+v; want the limits' rate 10, burst 20, in flight 1024, closed, two keys", a)
 	}

@@ -102,6 +102,9 @@ func (p *printer) settings(f *File) {
 	p.duration("timeout", f.Discovery.Timeout)
 	p.text("onFailure", f.Discovery.OnFailure)
 	p.close()
+	p.open("metrics")
+	p.int("tenants", f.Metrics.Tenants)
+	p.close()
 }
 
 func (p *printer) limits(l *Limits) {
@@ -117,6 +120,8 @@ func (p *printer) limits(l *Limits) {
 	p.int("inFlight", l.InFlight)
 	p.int("inFlightPerTenant", l.InFlightPerTenant)
 	p.rate(l.Rate, l.Burst)
+	p.int("quotaDay", l.QuotaDay)
+	p.int("quotaMonth", l.QuotaMonth)
 	p.duration("budget", l.Budget)
 	p.int("observeQueue", l.ObserveQueue)
 	p.int("bodyBytes", l.BodyBytes)
@@ -145,6 +150,11 @@ func (p *printer) tenant(t *Tenant) {
 	p.close()
 	p.rate(t.Rate, t.Burst)
 	p.int("inFlight", t.InFlight)
+	p.open("quota")
+	p.int("day", t.Quota.Day)
+	p.int("month", t.Quota.Month)
+	p.close()
+	p.int("weight", t.Weight)
 	p.tenantBody(t)
 }
 

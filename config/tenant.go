@@ -28,7 +28,8 @@ func (r *reader) tenants(o *object, f *File, base *baseSettings, burstSet bool) 
 			o.missing("registration", "write registration: with the path of a document for one open tenant, or tenants: or tenantsDir: for many")
 			return
 		}
-		t := Tenant{ID: openTenant, Open: true, Rate: f.Limits.Rate, InFlight: f.Limits.InFlightPerTenant}
+		t := Tenant{ID: openTenant, Open: true, Rate: f.Limits.Rate, InFlight: f.Limits.InFlightPerTenant,
+			Quota: f.Limits.quota(), Weight: defaultWeight}
 		if t.Rate > 0 {
 			t.Burst = f.Limits.Burst
 		}
@@ -54,7 +55,7 @@ func (r *reader) tenants(o *object, f *File, base *baseSettings, burstSet bool) 
 	}
 	terms := &tenantTerms{
 		rate: f.Limits.Rate, burst: f.Limits.Burst, burstSet: burstSet, inFlight: f.Limits.InFlightPerTenant,
-		budget: f.Limits.Budget, base: base.BackendSettings,
+		quota: f.Limits.quota(), budget: f.Limits.Budget, base: base.BackendSettings,
 	}
 	list := newTenantList()
 	if hasTenants && r.is(tenants, kindList, "write a list of tenants") {
@@ -81,6 +82,7 @@ type tenantTerms struct {
 	burst    int
 	burstSet bool // limits.burst was written
 	inFlight int
+	quota    Quota
 	budget   time.Duration
 	base     BackendSettings
 }
@@ -158,7 +160,7 @@ var tenantID = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}$`)
 // tenant reads one tenant. That nobody else has its id and keys is left to a
 // tenantList.
 func (r *reader) tenant(s spot, terms *tenantTerms) (Tenant, claims) {
-	t := Tenant{Rate: terms.rate, Burst: terms.burst, InFlight: terms.inFlight}
+	t := Tenant{Rate: terms.rate, Burst: terms.burst, InFlight: terms.inFlight, Quota: terms.quota, Weight: defaultWeight}
 	var c claims
 	o := r.object(s)
 	if at, ok := o.need("id", "write lower-case letters, digits and -, such as acme"); ok {
@@ -186,6 +188,7 @@ func (r *reader) tenant(s spot, terms *tenantTerms) (Tenant, claims) {
 		t.Burst = 0
 	}
 	o.count("inFlight", &t.InFlight, 1, maxCount)
+	r.fairness(o, &t)
 	if at, ok := o.get("secrets"); ok {
 		t.Secrets = r.grant(at)
 	}

@@ -29,6 +29,8 @@ type File struct {
 	Audit Audit
 	// Discovery is how backends that list no subscriptions are asked for them.
 	Discovery Discovery
+	// Metrics bounds the time series of tenants.
+	Metrics Metrics
 	// Tenants are in document order, and after them those of TenantsDir by the
 	// names of their files. There is at least one, unless TenantsDir is set. A
 	// file that says neither yields one with ID "default" and Open set.
@@ -53,7 +55,7 @@ type Log struct {
 // Limits are the gateway's own bounds. See Default for the values.
 type Limits struct {
 	Body              int           // bytes of a request body; 413 beyond
-	BodyBytes         int           // bytes of all request bodies being received or answered; 503 beyond
+	BodyBytes         int           // bytes of all request bodies being received or answered, shared by addresses and tenants; 503 beyond
 	Response          int           // bytes of a backend's answer; an operational failure beyond
 	Headers           int           // bytes of a request's header block; 431 beyond
 	ReadTimeout       time.Duration // to read one whole request
@@ -61,10 +63,12 @@ type Limits struct {
 	IdleTimeout       time.Duration // of a keep-alive connection between requests
 	Connections       int           // open connections in all
 	ConnectionsPerIP  int           // open connections of one address
-	InFlight          int           // requests being served in all; 503 beyond
+	InFlight          int           // requests being served in all, the last quarter shared by weight; 503 beyond
 	InFlightPerTenant int           // requests being served for one tenant; 503 beyond
 	Rate              float64       // requests per second and tenant; 0 = unlimited; 429 beyond
 	Burst             int           // token bucket size of Rate
+	QuotaDay          int           // requests per UTC day and tenant; 0 = unlimited; 429 beyond
+	QuotaMonth        int           // requests per UTC month and tenant; 0 = unlimited; 429 beyond
 	Budget            time.Duration // whole chain of one event
 	ObserveQueue      int           // events waiting for one observer
 	ObserveBytes      int           // bytes of events waiting for all observers together
@@ -98,6 +102,17 @@ type Discovery struct {
 	OnFailure string        // "refuse" (default) the configuration, or "skip" a backend that has never answered
 }
 
+// Metrics bounds what metrics hold of tenants.
+type Metrics struct {
+	// Tenants is how many tenants have time series of their own. The others
+	// are added up in one.
+	Tenants int
+}
+
+// Quota is what a tenant may ask for in a UTC day and in a UTC month, in
+// requests. 0 is unlimited.
+type Quota struct{ Day, Month int }
+
 // Tenant is one party whose events are decided by its own backends only.
 type Tenant struct {
 	ID string
@@ -108,11 +123,15 @@ type Tenant struct {
 	Keys [][sha256.Size]byte
 	// Registrations hold at most one document per snapshot, in document order.
 	Registrations []*Registration
-	// Rate, Burst and InFlight are File.Limits with the tenant's own values over
-	// them. Burst is 0 where Rate is 0.
+	// Rate, Burst, InFlight and Quota are File.Limits with the tenant's own
+	// values over them. Burst is 0 where Rate is 0.
 	Rate     float64
 	Burst    int
 	InFlight int
+	Quota    Quota
+	// Weight is the tenant's part, against that of others, of the places for
+	// requests in flight when they run out. Default 1.
+	Weight int
 	// Secrets is what the tenant's documents may refer to.
 	Secrets Grant
 	// Backends are the gateway's own settings, complete for every hook id of

@@ -11,6 +11,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/ahp-gateway/ahp-gateway/ahp"
@@ -97,24 +98,34 @@ func closePeers(s, kept *snapshot) {
 func (g *Gateway) assembleParty(f *config.File, t *config.Tenant, previous *party, peers map[*config.Hook]*peer) (*party, error) {
 	p := &party{
 		id:      t.ID,
-		made:    g.origin(t),
+		made:    g.makingOf(t),
 		answers: dedupe.New(dedupe.Settings{Entries: f.Dedupe.Entries, Bytes: f.Dedupe.Bytes, TTL: f.Dedupe.TTL}),
 	}
 	limits := tenant.Limits{InFlight: t.InFlight, Rate: t.Rate, Burst: t.Burst}
 	if previous != nil {
 		p.stats, p.observed, p.questions, p.share = previous.stats, previous.observed, previous.questions, previous.share
+		p.bodies = previous.bodies
 		if previous.limiter.Limits == limits {
 			p.limiter = previous.limiter
 		}
+		if previous.seat != nil && previous.seat.Weight == t.Weight {
+			p.seat = previous.seat
+		}
+		p.allowance = previous.allowance
 	} else {
-		p.stats = newPartyStats(t.ID)
+		p.stats = g.owners.partyStats(t.ID)
 		p.observed = dedupe.NewSeen(observedEvents, observedFor)
 		p.questions = newQuestions()
 		p.share = new(share)
+		p.bodies = new(atomic.Int64)
 	}
 	if p.limiter == nil {
 		p.limiter = tenant.NewLimiter(limits)
 	}
+	if p.seat == nil && !t.Open { // an open one is alone
+		p.seat = tenant.NewSeat(t.Weight)
+	}
+	p.allowance = allowanceOf(tenant.Quota(t.Quota), p.allowance)
 	for _, r := range t.Registrations {
 		for i := range r.Hooks {
 			h := &r.Hooks[i]
@@ -268,7 +279,7 @@ func (g *Gateway) assemblePeer(f *config.File, t *config.Tenant, h *config.Hook,
 		return nil, err
 	}
 	if stats == nil {
-		stats = newPeerStats(t.ID, h.ID)
+		stats = g.owners.peerStats(p, h.ID)
 	}
 	b := &peer{tenant: t.ID, id: h.ID, key: key, client: client, stats: stats}
 	b.breaker = breaker.New(client, breaker.Settings{
@@ -276,7 +287,7 @@ func (g *Gateway) assemblePeer(f *config.File, t *config.Tenant, h *config.Hook,
 		Ratio: own.Breaker.Ratio, OpenFor: own.Breaker.OpenFor, Probes: own.Breaker.Probes, InFlight: own.InFlight,
 		OnChange: func(_, to breaker.State) {
 			stats.transitions[to].Add(1)
-			go g.announce(t.ID, h.ID, to, stats) // a log may take its time, and the breaker's lock is held
+			go g.announce(b, to) // a log may take its time, and the breaker's lock is held
 		},
 	})
 	b.courier = newCourier(stats, &g.room, p.share, f.Limits.ObserveQueue, g.log)
@@ -285,13 +296,13 @@ func (g *Gateway) assemblePeer(f *config.File, t *config.Tenant, h *config.Hook,
 }
 
 // announce logs a breaker that has opened or closed.
-func (g *Gateway) announce(tenant, backend string, to breaker.State, stats *peerStats) {
+func (g *Gateway) announce(b *peer, to breaker.State) {
 	switch to {
 	case breaker.Open:
-		g.log.Warn("circuit breaker opened: the backend is not asked for now", "tenant", tenant, "backend", backend,
-			"last_failure", ahp.FailureClass(stats.lastFailure.Load()).String())
+		g.log.Warn("circuit breaker opened: the backend is not asked for now", "tenant", b.tenant, "backend", b.id,
+			"last_failure", ahp.FailureClass(b.lastFailure.Load()).String())
 	case breaker.Closed:
-		g.log.Info("circuit breaker closed: the backend is asked again", "tenant", tenant, "backend", backend)
+		g.log.Info("circuit breaker closed: the backend is asked again", "tenant", b.tenant, "backend", b.id)
 	}
 }
 

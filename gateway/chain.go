@@ -245,7 +245,7 @@ func families(effects []decision.Effect) (set ahp.EffectSet) {
 func (x *exchange) step(h *hop, o audit.Outcome, f ahp.Failure, took time.Duration) {
 	h.peer.stats.outcomes[o].Add(1)
 	if !f.OK() {
-		h.peer.stats.failure(f.Class)
+		h.peer.failure(f.Class)
 	}
 	if o != audit.OutcomeNotCalled {
 		x.g.latencies.backend.Record(context.Background(), took.Seconds(), h.peer.stats.duration...)
@@ -326,7 +326,7 @@ func (x *exchange) shadow(h *hop) {
 		switch {
 		case !failure.OK():
 			outcome = audit.OutcomeShadowFailed
-			h.peer.stats.failure(failure.Class)
+			h.peer.failure(failure.Class)
 		case slices.ContainsFunc(effects, func(e decision.Effect) bool { return e.Type == ahp.EffectDeny }):
 			outcome = audit.OutcomeShadowDeny
 		case len(effects) > 0:

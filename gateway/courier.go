@@ -35,12 +35,20 @@ type share struct{ used atomic.Int64 }
 // them. Of several tenants none may use more than what it leaves free, so that
 // however much one of them sends, there is room for the next.
 func (r *room) take(s *share, n int) bool {
-	total, own := r.used.Add(int64(n)), s.used.Add(int64(n))
-	if total <= r.max && (r.tenants.Load() < 2 || own <= r.max-total) {
-		return true
+	own := s.used.Add(int64(n))
+	for {
+		used := r.used.Load()
+		free := r.max - used - int64(n)
+		if free < 0 || r.tenants.Load() > 1 && own > free {
+			s.used.Add(int64(-n))
+			return false
+		}
+		// Never more than there is, not even for a moment: nobody is refused
+		// because of one who is refused as well.
+		if r.used.CompareAndSwap(used, used+int64(n)) {
+			return true
+		}
 	}
-	r.give(s, n)
-	return false
 }
 
 // give returns what take reserved.
@@ -237,7 +245,7 @@ func (g *Gateway) observe(body []byte, v ahp.Version, trace traceHeaders, hops .
 				Traceparent: trace.parent, Tracestate: trace.state}
 			f := h.peer.breaker.Observe(&call)
 			if !f.OK() {
-				h.peer.stats.failure(f.Class)
+				h.peer.failure(f.Class)
 			}
 			return f.OK()
 		}})

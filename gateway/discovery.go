@@ -245,7 +245,7 @@ func (g *Gateway) found(all []*inquiry, skip bool) (map[*config.Hook][]config.Su
 				text += fmt.Sprintf("; tenant %s: backend %s: %s", q.tenant.ID, q.hook.ID, q.failure)
 			}
 		}
-		q.peer.stats.failure(q.failure.Class)
+		q.peer.failure(q.failure.Class)
 	}
 	if failed == 0 {
 		return subscriptions, nil

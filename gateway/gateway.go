@@ -26,6 +26,7 @@ import (
 	"github.com/ahp-gateway/ahp-gateway/audit"
 	"github.com/ahp-gateway/ahp-gateway/config"
 	"github.com/ahp-gateway/ahp-gateway/dedupe"
+	"github.com/ahp-gateway/ahp-gateway/tenant"
 )
 
 // Options are what a Gateway is given besides its configuration. The zero
@@ -75,8 +76,11 @@ type Gateway struct {
 	latencies latencies
 	audit     *audit.Queue
 	auditFile *audit.FileSink // nil unless the audit log is a file
+	places    tenant.Places
+	owners    *owners
 	room      room
 	bodies    bodies
+	answering bodies // of known tenants
 	exchanges sync.Pool
 
 	fingerprints *dedupe.Fingerprints
@@ -112,6 +116,7 @@ func New(ctx context.Context, f *config.File, o Options) (*Gateway, error) {
 		served:    make(chan struct{}),
 		failed:    make(chan error, 1),
 		started:   f,
+		owners:    newOwners(f.Metrics.Tenants),
 
 		fingerprints: dedupe.NewFingerprints(),
 
@@ -119,6 +124,7 @@ func New(ctx context.Context, f *config.File, o Options) (*Gateway, error) {
 	}
 	g.room.max = int64(f.Limits.ObserveBytes)
 	g.bodies.max, g.bodies.each = int64(f.Limits.BodyBytes), int64(f.Limits.Body)
+	g.answering.max = int64(max(f.Limits.BodyBytes/2, f.Limits.Body)) // an address alone has no more
 	if g.log == nil {
 		g.log = slog.New(slog.DiscardHandler)
 	}
@@ -221,6 +227,7 @@ func (g *Gateway) openAudit(f *config.File, stdout io.Writer) error {
 func (g *Gateway) store(snap *snapshot) {
 	g.current.Store(snap)
 	g.room.tenants.Store(int64(len(snap.parties)))
+	g.places.Divide(len(snap.parties))
 	g.stats.generation.Store(snap.generation)
 	g.stats.reloadOK.Store(true)
 	g.stats.reloadTime.Store(time.Now().Unix())
@@ -359,6 +366,7 @@ func needRestart(old, f *config.File) []string {
 	differ("tls", old.TLS != f.TLS)
 	differ("log", old.Log != f.Log)
 	differ("audit", old.Audit.File != f.Audit.File || old.Audit.Stdout != f.Audit.Stdout || old.Audit.Overflow != f.Audit.Overflow)
+	differ("metrics", old.Metrics != f.Metrics)
 	differ("limits.body", a.Body != b.Body)
 	differ("limits.bodyBytes", a.BodyBytes != b.BodyBytes)
 	differ("limits.headers", a.Headers != b.Headers)

@@ -79,13 +79,10 @@ func (g *Gateway) handle(ctx *fasthttp.RequestCtx) {
 		g.refuse(ctx, refusedCredential, fasthttp.StatusUnauthorized, "a valid bearer credential is required")
 		return
 	}
-	if g.stats.inFlight.Add(1) > int64(snap.file.Limits.InFlight) {
-		g.stats.inFlight.Add(-1)
-		retryAfter(ctx, time.Second)
-		g.refuse(ctx, refusedInFlight, fasthttp.StatusServiceUnavailable, "the gateway is at its limit")
+	if !g.enter(ctx, snap, party) {
 		return
 	}
-	defer g.stats.inFlight.Add(-1)
+	defer g.places.Leave(party.seat)
 	switch denied, wait := party.limiter.Acquire(); denied {
 	case tenant.Admitted:
 	case tenant.DeniedRate:
@@ -100,6 +97,15 @@ func (g *Gateway) handle(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	defer party.limiter.Release()
+	if large := int64(len(body)); large > freeBody && len(snap.parties) > 1 {
+		if !g.carry(ctx, party, large) {
+			return
+		}
+		defer g.answering.give(party.bodies, large)
+	}
+	if party.allowance != nil && !g.spend(ctx, party) {
+		return
+	}
 	g.serve(ctx, snap, party, body)
 }
 
@@ -276,7 +282,7 @@ func (g *Gateway) unreadable(ctx *fasthttp.RequestCtx, err error) {
 	switch {
 	case errors.Is(err, errBusy):
 		retryAfter(ctx, time.Second)
-		g.refuse(ctx, refusedInFlight, fasthttp.StatusServiceUnavailable, errBusy.Error())
+		g.refuse(ctx, refusedBodies, fasthttp.StatusServiceUnavailable, errBusy.Error())
 	case errors.Is(err, errFraming):
 		g.refuse(ctx, refusedFraming, fasthttp.StatusBadRequest, errFraming.Error())
 	case errors.As(err, &small):

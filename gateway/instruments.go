@@ -97,7 +97,7 @@ func (g *Gateway) instrument(meter metric.Meter) error {
 	}
 	inFlight := gauge("ahp.gateway.in_flight", "{request}", "Requests being served.")
 	connections := gauge("ahp.gateway.connections", "{connection}", "Open connections of the public listener.")
-	state := gauge("ahp.gateway.breaker.state", "", "State of a circuit breaker: 0 closed, 1 half open, 2 open.")
+	state := gauge("ahp.gateway.breaker.state", "", "State of a circuit breaker: 0 closed, 1 half open, 2 open; of those without a series of their own the worst.")
 	queued := gauge("ahp.gateway.deliveries.queued", "{message}", "Observations and shadow calls waiting for a backend.")
 	queuedBytes := gauge("ahp.gateway.deliveries.queued_bytes", "By", "Bytes of observations and shadow calls waiting.")
 	auditDepth := gauge("ahp.gateway.audit.queued", "{record}", "Audit records waiting to be written.")
@@ -129,7 +129,7 @@ func (g *Gateway) instrument(meter metric.Meter) error {
 	}
 	_, err = meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		report(o, families[:], globalSeries, g.stats, nil)
-		o.ObserveInt64(inFlight, g.stats.inFlight.Load())
+		o.ObserveInt64(inFlight, int64(g.places.Taken()))
 		o.ObserveInt64(connections, int64(g.public.GetOpenConnectionsCount()))
 		o.ObserveInt64(rejected, int64(g.public.GetRejectedConnectionsCount())+g.stats.crowded.Load())
 		o.ObserveInt64(queuedBytes, g.room.used.Load())
@@ -144,14 +144,32 @@ func (g *Gateway) instrument(meter metric.Meter) error {
 				o.ObserveInt64(auditRecords, int64(n), states[i])
 			}
 		}
+		var rest struct{ skipped, state, queued int64 } // of those without series of their own
 		for _, p := range g.current.Load().parties {
-			report(o, families[:], partySeries, p.stats, p.stats.shared)
-			o.ObserveInt64(skipped, p.skipped(), p.stats.attributes)
-			for _, b := range p.peers {
-				report(o, families[:], peerSeries, b.stats, b.stats.shared)
-				o.ObserveInt64(state, int64(stateValue(b.breaker.State())), b.stats.attributes)
-				o.ObserveInt64(queued, int64(b.courier.waiting()), b.stats.attributes)
+			if p.stats == g.owners.party {
+				rest.skipped += p.skipped()
+			} else {
+				report(o, families[:], partySeries, p.stats, p.stats.shared)
+				o.ObserveInt64(skipped, p.skipped(), p.stats.attributes)
 			}
+			for _, b := range p.peers {
+				s, waiting := int64(stateValue(b.breaker.State())), int64(b.courier.waiting())
+				if b.stats == g.owners.peer {
+					rest.state, rest.queued = max(rest.state, s), rest.queued+waiting
+					continue
+				}
+				report(o, families[:], peerSeries, b.stats, b.stats.shared)
+				o.ObserveInt64(state, s, b.stats.attributes)
+				o.ObserveInt64(queued, waiting, b.stats.attributes)
+			}
+		}
+		if g.owners.used() {
+			party, peer := g.owners.party, g.owners.peer
+			report(o, families[:], partySeries, party, party.shared)
+			report(o, families[:], peerSeries, peer, peer.shared)
+			o.ObserveInt64(skipped, rest.skipped, party.attributes)
+			o.ObserveInt64(state, rest.state, peer.attributes)
+			o.ObserveInt64(queued, rest.queued, peer.attributes)
 		}
 		return nil
 	}, observed...)

@@ -418,6 +418,7 @@ func TestInstruments(t *testing.T) {
 		"ahp.gateway.audit.records":                        "ahp.result",
 		"ahp.gateway.discovery.skipped":                    "ahp.tenant",
 		"ahp.gateway.config.generation":                    "",
+		"ahp.gateway.config.last_good":                     "",
 		"ahp.gateway.config.last_reload_successful":        "",
 		"ahp.gateway.config.last_reload_success_timestamp": "",
 	}

@@ -27,14 +27,14 @@ type entrance struct {
 	closed   chan struct{}
 	close    sync.Once
 	mu       sync.Mutex
-	open     map[netip.Addr]int
+	open     map[netip.Addr]*origin
 }
 
 // newEntrance returns l with at most max connections of one address. Those over
 // it are added to rejected.
 func newEntrance(l net.Listener, config *tls.Config, b *bodies, rejected *atomic.Int64, max int, log *slog.Logger) *entrance {
 	return &entrance{Listener: l, tls: config, max: max, bodies: b, rejected: rejected, log: log,
-		closed: make(chan struct{}), open: make(map[netip.Addr]int)}
+		closed: make(chan struct{}), open: make(map[netip.Addr]*origin)}
 }
 
 // Close closes the listener. Connections live on.
@@ -79,8 +79,8 @@ func (e *entrance) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		tries = 0
-		from := address(c)
-		if !e.enter(from) {
+		from := e.enter(originOf(c))
+		if from == nil {
 			e.rejected.Add(1)
 			e.reject(c)
 			continue
@@ -93,29 +93,27 @@ func (e *entrance) Accept() (net.Conn, error) {
 	}
 }
 
-// address returns where a connection comes from, IPv4 in its own form.
-func address(c net.Conn) netip.Addr {
-	if a, ok := c.RemoteAddr().(*net.TCPAddr); ok {
-		return a.AddrPort().Addr().Unmap()
-	}
-	return netip.Addr{}
-}
-
-func (e *entrance) enter(from netip.Addr) bool {
+// enter counts a connection from an address, or returns nil if it has too many.
+func (e *entrance) enter(from netip.Addr) *origin {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.open[from] >= e.max {
-		return false
+	o := e.open[from]
+	if o == nil {
+		o = &origin{address: from}
+		e.open[from] = o
 	}
-	e.open[from]++
-	return true
+	if o.connections >= e.max {
+		return nil
+	}
+	o.connections++
+	return o
 }
 
-func (e *entrance) leave(from netip.Addr) {
+func (e *entrance) leave(from *origin) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.open[from]--; e.open[from] == 0 {
-		delete(e.open, from)
+	if from.connections--; from.connections == 0 {
+		delete(e.open, from.address)
 	}
 }
 
@@ -134,17 +132,6 @@ func (e *entrance) reject(c net.Conn) {
 	}
 }
 
-// bodies bounds the bytes of request bodies that are being received or answered,
-// by whomever: they are held before a credential is looked at.
-type bodies struct {
-	used atomic.Int64
-	max  int64 // of all together
-	each int64 // of one: what is longer is refused by the server, at this length
-}
-
-// freeBody is how much of a body is not counted: what every connection may hold.
-const freeBody = 16 << 10
-
 // errBusy ends a connection whose request finds no room.
 var errBusy = errors.New("no room for the request's body")
 
@@ -155,7 +142,7 @@ var errFraming = errors.New("ambiguous framing")
 type strictConn struct {
 	net.Conn
 	entrance *entrance
-	from     netip.Addr
+	from     *origin
 	closed   atomic.Bool
 	framing  framing
 	fault    error        // what ends the connection
@@ -185,12 +172,12 @@ func (c *strictConn) Read(p []byte) (int, error) {
 // hold reserves room for a body of n bytes in all, and reports whether there is.
 func (c *strictConn) hold(n uint64) bool {
 	b := c.entrance.bodies
-	more := int64(min(n, uint64(b.each))) - c.held.Load()
+	held := c.held.Load()
+	more := int64(min(n, uint64(b.each))) - held
 	if more <= 0 {
 		return true
 	}
-	if b.used.Add(more) > b.max {
-		b.used.Add(-more)
+	if !b.take(&c.from.held, held, more) {
 		return false
 	}
 	c.held.Add(more)
@@ -200,7 +187,7 @@ func (c *strictConn) hold(n uint64) bool {
 // release gives the room back.
 func (c *strictConn) release() {
 	if n := c.held.Swap(0); n > 0 {
-		c.entrance.bodies.used.Add(-n)
+		c.entrance.bodies.give(&c.from.held, n)
 	}
 }
 

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/ahp-gateway/ahp-gateway/ahp"
@@ -28,7 +29,7 @@ type snapshot struct {
 // party is one tenant at work.
 type party struct {
 	id      string
-	made    origin
+	made    making
 	limiter *tenant.Limiter
 	// documents are indexed by snapshot version; nil where the tenant has none.
 	documents [len(ahp.Versions) + 1]*document
@@ -39,7 +40,10 @@ type party struct {
 	peers     []*peer
 	// discovered is how those of them answered that list no subscriptions.
 	discovered []discovery
-	share      *share // of the room for observations
+	share      *share        // of the room for observations
+	bodies     *atomic.Int64 // bytes of the large ones that are being answered
+	seat       *tenant.Seat  // among the places for requests in flight; nil for an open tenant
+	allowance  *allowance    // nil without a quota
 	stats      *partyStats
 }
 
@@ -83,4 +87,14 @@ type peer struct {
 	breaker    *breaker.Breaker
 	courier    *courier
 	stats      *peerStats
+
+	lastFailure atomic.Uint32 // an ahp.FailureClass
+}
+
+// failure counts one operational failure.
+func (p *peer) failure(c ahp.FailureClass) {
+	if c.TripsBreaker() {
+		p.lastFailure.Store(uint32(c))
+	}
+	p.stats.failures[c].Add(1)
 }

@@ -69,13 +69,17 @@ const (
 	refusedMethod
 	refusedMediaType
 	refusedBodySize
+	refusedBodies
 	refusedHeaderSize
 	refusedTimeout
 	refusedMalformed
 	refusedCredential
 	refusedTenant
 	refusedRate
+	refusedQuota
 	refusedTenantInFlight
+	refusedTenantBodies
+	refusedShare
 	refusedInFlight
 
 	refusalCount
@@ -87,13 +91,17 @@ var refusalNames = [refusalCount]string{
 	refusedMethod:         "method",
 	refusedMediaType:      "media_type",
 	refusedBodySize:       "body_size",
+	refusedBodies:         "bodies",
 	refusedHeaderSize:     "header_size",
 	refusedTimeout:        "timeout",
 	refusedMalformed:      "malformed",
 	refusedCredential:     "credential",
 	refusedTenant:         "tenant",
 	refusedRate:           "rate",
+	refusedQuota:          "quota",
 	refusedTenantInFlight: "tenant_in_flight",
+	refusedTenantBodies:   "tenant_bodies",
+	refusedShare:          "share",
 	refusedInFlight:       "in_flight",
 }
 
@@ -104,7 +112,6 @@ type globalStats struct {
 	reloaded atomic.Uint64
 	rejected atomic.Uint64 // reloads
 
-	inFlight   atomic.Int64
 	crowded    atomic.Int64 // connections refused because of their address
 	generation atomic.Uint64
 	reloadOK   atomic.Bool
@@ -133,7 +140,7 @@ type partyStats struct {
 	dedupe                        [dedupe.Abandoned + 1]atomic.Uint64
 	errors                        [len(errorCodes) + 1]atomic.Uint64 // the last is of no code there
 	observed, repeated, invalid   atomic.Uint64                      // hooks/observe
-	throttled                     [tenant.DeniedRate + 1]atomic.Uint64
+	throttled                     [tenant.DeniedBodies + 1]atomic.Uint64
 
 	shared     []attribute.KeyValue
 	attributes metric.MeasurementOption // of the tenant itself
@@ -175,7 +182,7 @@ var partySeries = func() (all []timeSeries[partyStats]) {
 	add(instrumentNotifications, false, attrResult.String("accepted"), func(s *partyStats) *atomic.Uint64 { return &s.observed })
 	add(instrumentNotifications, false, attrResult.String("repeated"), func(s *partyStats) *atomic.Uint64 { return &s.repeated })
 	add(instrumentNotifications, false, attrResult.String("invalid"), func(s *partyStats) *atomic.Uint64 { return &s.invalid })
-	for _, d := range []tenant.Denied{tenant.DeniedInFlight, tenant.DeniedRate} {
+	for _, d := range []tenant.Denied{tenant.DeniedInFlight, tenant.DeniedRate, tenant.DeniedQuota, tenant.DeniedShare, tenant.DeniedBodies} {
 		add(instrumentThrottled, true, attrReason.String(d.String()), func(s *partyStats) *atomic.Uint64 { return &s.throttled[d] })
 	}
 	return all
@@ -193,7 +200,6 @@ type peerStats struct {
 	delivered, failed, dropped atomic.Uint64 // observations and shadow calls
 	transitions                [breaker.Open + 1]atomic.Uint64
 	failures                   [ahp.FailureClassCount]atomic.Uint64
-	lastFailure                atomic.Uint32 // an ahp.FailureClass
 
 	shared     []attribute.KeyValue
 	attributes metric.MeasurementOption // of the backend itself
@@ -224,12 +230,4 @@ func newPeerStats(tenant, backend string) *peerStats {
 	s.attributes = metric.WithAttributeSet(attribute.NewSet(s.shared...))
 	s.duration = []metric.RecordOption{s.attributes}
 	return s
-}
-
-// failure counts one operational failure.
-func (s *peerStats) failure(c ahp.FailureClass) {
-	if c.TripsBreaker() {
-		s.lastFailure.Store(uint32(c))
-	}
-	s.failures[c].Add(1)
 }

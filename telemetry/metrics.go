@@ -19,14 +19,16 @@ import (
 	"go.opentelemetry.io/otel/sdk/resource"
 )
 
-// DefaultCardinality is how many attribute sets one instrument keeps apart. The
-// sets beyond are added up in one whose only attribute is
+// DefaultCardinality is how many attribute sets one instrument keeps apart. It
+// is a net for mistakes, not a budget: who makes instruments bounds the values
+// of their attributes, and what a user is told of who is counted where is for
+// them to say. The sets beyond are added up in one whose only attribute is
 // otel.metric.overflow=true (otel_metric_overflow="true" in Prometheus's
 // formats), so sums stay right; which sets are kept apart is decided by who
 // comes first, until the process ends. A set of a counter costs about 260 bytes
 // of memory, one of a duration histogram about 800 and, at each scrape, two
 // kilobytes of text: label histograms by little (see BenchmarkTenants).
-const DefaultCardinality = 2000
+const DefaultCardinality = 200_000
 
 // DurationBoundaries returns the bucket boundaries, in seconds, of every
 // histogram with unit "s": fine enough below a millisecond for the gateway's

@@ -199,7 +199,7 @@ func TestNames(t *testing.T) {
 			t.Errorf("Result(%d).String() = %q; want %q", r, got, want)
 		}
 	}
-	for d, want := range map[Denied]string{Admitted: "admitted", DeniedInFlight: "in_flight", DeniedRate: "rate", 9: "unknown"} {
+	for d, want := range map[Denied]string{Admitted: "admitted", DeniedInFlight: "in_flight", DeniedRate: "rate", DeniedQuota: "quota", DeniedShare: "share", DeniedBodies: "bodies", DeniedPlaces: "places", 9: "unknown"} {
 		if got := d.String(); got != want {
 			t.Errorf("Denied(%d).String() = %q; want %q", d, got, want)
 		}

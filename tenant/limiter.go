@@ -21,7 +21,8 @@ type Limits struct {
 	Burst int
 }
 
-// Denied is why Acquire refused a request. The zero value is that it did not.
+// Denied is why a request was refused at a limit. The zero value is that it
+// was not.
 type Denied uint8
 
 // The reasons.
@@ -31,6 +32,16 @@ const (
 	DeniedInFlight
 	// DeniedRate: the tenant has sent requests faster than it may.
 	DeniedRate
+	// DeniedQuota: the tenant has had as many requests admitted in this day or
+	// month as it may.
+	DeniedQuota
+	// DeniedShare: what is left of the gateway's places for requests in flight
+	// is for tenants that hold less of them.
+	DeniedShare
+	// DeniedBodies: the tenant's bodies fill its share of the room for them.
+	DeniedBodies
+	// DeniedPlaces: the gateway has as many requests in flight as it may.
+	DeniedPlaces
 )
 
 // String returns the reason's stable name, or "unknown".
@@ -42,6 +53,14 @@ func (d Denied) String() string {
 		return "in_flight"
 	case DeniedRate:
 		return "rate"
+	case DeniedQuota:
+		return "quota"
+	case DeniedShare:
+		return "share"
+	case DeniedBodies:
+		return "bodies"
+	case DeniedPlaces:
+		return "places"
 	default:
 		return "unknown"
 	}

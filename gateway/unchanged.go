@@ -7,8 +7,8 @@ import (
 	"github.com/ahp-gateway/ahp-gateway/config"
 )
 
-// origin is what a party was made from, besides what all parties share.
-type origin struct {
+// making is what a party was made from, besides what all parties share.
+type making struct {
 	// tenant is a copy: a party may outlive many configurations, and would keep
 	// the tenants of its own in memory.
 	tenant config.Tenant
@@ -16,8 +16,8 @@ type origin struct {
 	secrets [sha256.Size]byte
 }
 
-func (g *Gateway) origin(t *config.Tenant) origin {
-	return origin{tenant: *t, secrets: g.secretsOf(t)}
+func (g *Gateway) makingOf(t *config.Tenant) making {
+	return making{tenant: *t, secrets: g.secretsOf(t)}
 }
 
 // unchanged reports whether assembling t would make a party that is equal to p,
