@@ -32,7 +32,7 @@ var architecture = map[string]rule{
 	"ahp/schema": {tests: []string{"github.com/santhosh-tekuri/jsonschema/v6"}},
 	"audit":      {ours: []string{"ahp"}},
 	"backend": {
-		ours:    []string{"ahp"},
+		ours:    []string{"ahp", "egress"},
 		modules: []string{"github.com/valyala/fasthttp"},
 		tests:   []string{"internal/fakebackend"},
 	},
@@ -49,14 +49,15 @@ var architecture = map[string]rule{
 		tests:   []string{"internal/fakebackend"},
 	},
 	"config": {
-		ours:    []string{"ahp"},
+		ours:    []string{"ahp", "egress"},
 		modules: []string{"github.com/go-json-experiment/json", "go.yaml.in/yaml/v3"},
 		tests:   []string{"github.com/santhosh-tekuri/jsonschema/v6"},
 	},
 	"decision": {ours: []string{"ahp"}},
 	"dedupe":   {modules: []string{"github.com/hashicorp/golang-lru/v2"}},
+	"egress":   {},
 	"gateway": {
-		ours: []string{"ahp", "audit", "backend", "breaker", "config", "decision", "dedupe", "routing", "tenant"},
+		ours: []string{"ahp", "audit", "backend", "breaker", "config", "decision", "dedupe", "egress", "routing", "tenant"},
 		modules: []string{
 			"github.com/valyala/fasthttp",
 			"go.opentelemetry.io/otel",

@@ -15,6 +15,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/ahp-gateway/ahp-gateway/ahp"
+	"github.com/ahp-gateway/ahp-gateway/egress"
 )
 
 // Defaults of Config.
@@ -57,7 +58,7 @@ type Config struct {
 	// Roots verify the backend's certificate. Nil means the platform's.
 	Roots *x509.CertPool
 	// Dial says which addresses besides public ones may be dialled.
-	Dial DialPolicy
+	Dial egress.Policy
 	// UserAgent is sent as it is. "" means DefaultUserAgent.
 	UserAgent string
 }

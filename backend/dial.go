@@ -6,6 +6,8 @@ import (
 	"crypto/x509"
 	"net"
 	"time"
+
+	"github.com/ahp-gateway/ahp-gateway/egress"
 )
 
 // maxDial bounds a dial that no call waits for any more: the pool replaces a
@@ -20,8 +22,8 @@ type dialer struct {
 	tls     *tls.Config // nil for plain http
 }
 
-func newDialer(host, port string, secure bool, roots *x509.CertPool, policy DialPolicy) *dialer {
-	tcp := &net.Dialer{Control: policy.control}
+func newDialer(host, port string, secure bool, roots *x509.CertPool, policy egress.Policy) *dialer {
+	tcp := &net.Dialer{Control: policy.Control}
 	d := &dialer{address: net.JoinHostPort(host, port), connect: tcp.DialContext}
 	if secure {
 		d.tls = &tls.Config{

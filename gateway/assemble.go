@@ -18,6 +18,7 @@ import (
 	"github.com/ahp-gateway/ahp-gateway/breaker"
 	"github.com/ahp-gateway/ahp-gateway/config"
 	"github.com/ahp-gateway/ahp-gateway/dedupe"
+	"github.com/ahp-gateway/ahp-gateway/egress"
 	"github.com/ahp-gateway/ahp-gateway/routing"
 	"github.com/ahp-gateway/ahp-gateway/tenant"
 )
@@ -299,7 +300,7 @@ func (g *Gateway) backendConfig(f *config.File, t *config.Tenant, h *config.Hook
 	c := backend.Config{
 		ID: h.ID, URL: h.URL, MaxResponse: f.Limits.Response, Connections: own.Connections, Retry: own.Retry,
 		UserAgent: "ahp-gateway/" + g.version,
-		Dial:      backend.DialPolicy{AllowPrivate: own.AllowPrivate, AllowLoopback: own.AllowPrivate || isLoopback(h.URL)},
+		Dial:      egress.Policy{AllowPrivate: own.AllowPrivate, AllowLoopback: own.AllowPrivate || isLoopback(h.URL)},
 	}
 	// A secret that cannot be had now fails the calls, not the configuration:
 	// that is what a harness with the same registration would do. It never

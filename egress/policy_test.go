@@ -1,4 +1,4 @@
-package backend
+package egress
 
 import (
 	"errors"
@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestDialPolicy(t *testing.T) {
+func TestPolicy(t *testing.T) {
 	const public, loopback, private, never = "public", "loopback", "private", "never"
 	for address, kind := range map[string]string{
 		"8.8.8.8":                      public,
@@ -87,21 +87,21 @@ func TestDialPolicy(t *testing.T) {
 		"2001:0:a00:1:0:0:f7f7:f7f7":   never, // Teredo server 10.0.0.1
 		"2001:0:808:808:0:0:f7f7:f7f7": public,
 	} {
-		for _, p := range []DialPolicy{{}, {AllowLoopback: true}, {AllowPrivate: true}, {AllowLoopback: true, AllowPrivate: true}} {
+		for _, p := range []Policy{{}, {AllowLoopback: true}, {AllowPrivate: true}, {AllowLoopback: true, AllowPrivate: true}} {
 			want := kind == public || kind == loopback && p.AllowLoopback || kind == private && p.AllowPrivate
-			err := p.check(netip.MustParseAddr(address))
+			err := p.Check(netip.MustParseAddr(address))
 			if (err == nil) != want {
-				t.Errorf("%+v.check(%s) = %v; want allowed %v", p, address, err, want)
+				t.Errorf("%+v.Check(%s) = %v; want allowed %v", p, address, err, want)
 			}
-			if err != nil && !errors.Is(err, errBlocked) {
-				t.Errorf("%+v.check(%s) = %v; want one that wraps errBlocked", p, address, err)
+			if err != nil && !errors.Is(err, ErrBlocked) {
+				t.Errorf("%+v.Check(%s) = %v; want one that wraps ErrBlocked", p, address, err)
 			}
 		}
 	}
 }
 
-func TestDialPolicyControlRefusesWhatItCannotRead(t *testing.T) {
-	all := DialPolicy{AllowLoopback: true, AllowPrivate: true}
+func TestControlRefusesWhatItCannotRead(t *testing.T) {
+	all := Policy{AllowLoopback: true, AllowPrivate: true}
 	for address, want := range map[string]bool{
 		"8.8.8.8:443":              true,
 		"[2606:4700::1]:443":       true,
@@ -112,8 +112,80 @@ func TestDialPolicyControlRefusesWhatItCannotRead(t *testing.T) {
 		"/var/run/something.sock":  false,
 		"[::ffff:169.254.1.1]:443": false,
 	} {
-		if err := all.control("tcp", address, nil); (err == nil) != want {
-			t.Errorf("control(%q) = %v; want allowed %v", address, err, want)
+		if err := all.Control("tcp", address, nil); (err == nil) != want {
+			t.Errorf("Control(%q) = %v; want allowed %v", address, err, want)
+		}
+	}
+}
+
+// A range allows what lies in it and nothing else, and never what must not be
+// dialled at all.
+func TestAllowedRanges(t *testing.T) {
+	var ranges []netip.Prefix
+	for _, r := range []string{"10.20.0.0/16", "fd00:1::/64", "127.0.0.5/32", "198.18.0.0/24", "240.0.0.0/8", "192.0.2.0/24", "fec0::/16"} {
+		ranges = append(ranges, netip.MustParsePrefix(r))
+	}
+	some := Policy{Allow: ranges}
+	all := Policy{AllowLoopback: true, AllowPrivate: true, Allow: everything}
+	for address, want := range map[string]struct{ some, all bool }{
+		"8.8.8.8":                  {true, true},
+		"10.20.0.1":                {true, true},
+		"10.20.255.255":            {true, true},
+		"::ffff:10.20.0.1":         {true, true},
+		"fd00:1::1":                {true, true},
+		"127.0.0.5":                {true, true},
+		"198.18.0.9":               {true, true},
+		"240.0.0.1":                {true, true},
+		"192.0.2.1":                {true, true},
+		"fec0::1":                  {true, true},
+		"10.19.255.255":            {false, true},
+		"10.21.0.0":                {false, true},
+		"192.168.0.1":              {false, true},
+		"fd00:1:0:1::1":            {false, true},
+		"127.0.0.1":                {false, true},
+		"::1":                      {false, true},
+		"64:ff9b::a14:1":           {false, false}, // NAT64 of 10.20.0.1
+		"2002:a14:1::":             {false, false}, // 6to4 of 10.20.0.1
+		"::10.20.0.1":              {false, false},
+		"::169.254.169.254":        {false, false},
+		"::ffff:0:10.20.0.1":       {false, false},
+		"169.254.169.254":          {false, false},
+		"::ffff:169.254.169.254":   {false, false},
+		"169.254.0.1":              {false, false},
+		"fe80::1":                  {false, false},
+		"fe80::1%eth0":             {false, false},
+		"100.100.100.200":          {false, false},
+		"168.63.129.16":            {false, false},
+		"fd00:ec2::254":            {false, false},
+		"fd20:ce::254":             {false, false},
+		"0.0.0.0":                  {false, false},
+		"0.1.2.3":                  {false, false},
+		"::":                       {false, false},
+		"224.0.0.1":                {false, false},
+		"ff02::1":                  {false, false},
+		"255.255.255.255":          {false, false},
+		"64:ff9b::a9fe:a9fe":       {false, false},
+		"64:ff9b:1::808:808":       {false, false},
+		"2001:0:808:808::5601:501": {false, false}, // Teredo of 169.254.250.254
+	} {
+		a := netip.MustParseAddr(address)
+		if err := some.Check(a); (err == nil) != want.some {
+			t.Errorf("Check(%s) with ranges = %v; want allowed %t", address, err, want.some)
+		}
+		if err := all.Check(a); (err == nil) != want.all {
+			t.Errorf("Check(%s) with every range = %v; want allowed %t", address, err, want.all)
+		}
+		if got := Never(a); got == want.all {
+			t.Errorf("Never(%s) = %t; want %t", address, got, !want.all)
+		}
+	}
+	for r, want := range map[string]bool{
+		"169.254.0.0/16": true, "169.254.169.0/24": true, "224.0.0.0/8": true, "ff02::/16": true, "fe80::/64": true, "0.0.0.0/8": true,
+		"100.100.100.200/32": true, "64:ff9b:1::/48": true,
+		"10.0.0.0/8": false, "0.0.0.0/0": false, "100.64.0.0/10": false, "fd00::/8": false, "8.8.8.0/24": false, "240.0.0.0/4": false,
+	} {
+		if got := NeverAny(netip.MustParsePrefix(r)); got != want {
+			t.Errorf("NeverAny(%s) = %t; want %t", r, got, want)
 		}
 	}
 }
