@@ -69,7 +69,9 @@ var specialAddresses = []struct {
 	// Metadata services that live inside otherwise allowable ranges.
 	{netip.MustParsePrefix("100.100.100.200/32"), "metadata"},
 	{netip.MustParsePrefix("168.63.129.16/32"), "metadata"},
-	{netip.MustParsePrefix("fd00:ec2::254/128"), "metadata"},
+	{netip.MustParsePrefix("192.0.0.192/32"), "metadata"},
+	{netip.MustParsePrefix("fd00:ec2::/32"), "metadata"},
+	{netip.MustParsePrefix("fd00:c1::a9fe:a9fe/128"), "metadata"},
 	{netip.MustParsePrefix("fd20:ce::254/128"), "metadata"},
 
 	{netip.MustParsePrefix("127.0.0.0/8"), kindLoopback},

@@ -27,6 +27,9 @@ func configFiles(f *config.File) []string {
 		for _, reg := range t.Registrations {
 			for j := range reg.Hooks {
 				add(reg.Hooks[j].Bearer)
+				if c := reg.Hooks[j].OAuth; c != nil {
+					add(c.ClientSecret)
+				}
 				for k := range reg.Hooks[j].Headers {
 					add(reg.Hooks[j].Headers[k].Secret)
 				}
