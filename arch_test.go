@@ -33,8 +33,8 @@ var architecture = map[string]rule{
 	"audit":      {ours: []string{"ahp"}},
 	"backend": {
 		ours:    []string{"ahp", "egress"},
-		modules: []string{"github.com/valyala/fasthttp"},
-		tests:   []string{"internal/fakebackend"},
+		modules: []string{"github.com/go-json-experiment/json", "github.com/valyala/fasthttp"},
+		tests:   []string{"golang.org/x/net", "internal/fakebackend"},
 	},
 	"bench":      {ours: []string{"bench/load", "bench/peer"}, modules: []string{"github.com/HdrHistogram/hdrhistogram-go"}},
 	"bench/load": {modules: []string{"github.com/HdrHistogram/hdrhistogram-go", "github.com/valyala/fasthttp", "golang.org/x/sys"}},
@@ -57,7 +57,7 @@ var architecture = map[string]rule{
 	"dedupe":   {modules: []string{"github.com/hashicorp/golang-lru/v2"}},
 	"egress":   {},
 	"gateway": {
-		ours: []string{"ahp", "audit", "backend", "breaker", "config", "decision", "dedupe", "egress", "routing", "tenant"},
+		ours: []string{"ahp", "audit", "backend", "breaker", "config", "decision", "dedupe", "routing", "tenant"},
 		modules: []string{
 			"github.com/valyala/fasthttp",
 			"go.opentelemetry.io/otel",

@@ -28,7 +28,7 @@ var stricterRules = []string{
 	"this gateway speaks HTTP only",
 	"is not supported yet", // content upload
 	"needs a person who consents",
-	"is missing",           // subscriptions, which a harness would discover
+	"is missing", // subscriptions, which a harness would discover
 	"is plain http to a host that is not loopback",
 	"is out of range", // a timeoutMs beyond ten minutes
 	// What would be ambiguous, never called, or a leak.
