@@ -69,8 +69,9 @@ type Config struct {
 	Dial egress.Policy
 	// UserAgent is sent as it is. "" means DefaultUserAgent.
 	UserAgent string
-
-	resolver *net.Resolver // nil means the platform's; tests have their own
+	// Resolver looks up the names of the backend and of its issuer. Nil means
+	// the platform's.
+	Resolver *net.Resolver
 }
 
 // Client calls one backend. It is safe for concurrent use and implements
@@ -128,7 +129,7 @@ func newClient(cfg Config) (*Client, error) {
 	if port == "" {
 		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
 	}
-	d := newDialer(u.Hostname(), port, network{cfg.Dial, cfg.resolver})
+	d := newDialer(u.Hostname(), port, network{cfg.Dial, cfg.Resolver})
 	if u.Scheme == "https" {
 		d.tls = tlsConfig(u.Hostname(), cfg.Roots, cfg.Certificate)
 	}
@@ -172,7 +173,7 @@ func (cfg *Config) tokens(u *url.URL) (*tokens, error) {
 	if _, err := head("token"); err != nil {
 		return nil, err
 	}
-	return newTokens(*cfg.OAuth, cfg.resolver, head)
+	return newTokens(*cfg.OAuth, cfg.Resolver, head)
 }
 
 // parseURL refuses what could be read in two ways or would end up in the

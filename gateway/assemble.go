@@ -294,7 +294,7 @@ func (g *Gateway) backendConfig(f *config.File, t *config.Tenant, h *config.Hook
 	c := backend.Config{
 		ID: h.ID, URL: h.URL, MaxResponse: f.Limits.Response, Connections: own.Connections, Retry: own.Retry,
 		UserAgent: "ahp-gateway/" + g.version,
-		Dial:      own.Egress(hostOf(h.URL)),
+		Dial:      own.Egress(hostOf(h.URL)), Resolver: g.resolver,
 	}
 	// A secret that cannot be had now fails the calls, not the configuration:
 	// that is what a harness with the same registration would do. It never
