@@ -34,7 +34,7 @@ var architecture = map[string]rule{
 	"backend": {
 		ours:    []string{"ahp", "egress"},
 		modules: []string{"github.com/go-json-experiment/json", "github.com/valyala/fasthttp"},
-		tests:   []string{"golang.org/x/net", "internal/fakebackend"},
+		tests:   []string{"internal/fakebackend"},
 	},
 	"bench":      {ours: []string{"bench/load", "bench/peer"}, modules: []string{"github.com/HdrHistogram/hdrhistogram-go"}},
 	"bench/load": {modules: []string{"github.com/HdrHistogram/hdrhistogram-go", "github.com/valyala/fasthttp", "golang.org/x/sys"}},
@@ -64,7 +64,7 @@ var architecture = map[string]rule{
 			"go.opentelemetry.io/otel/metric",
 			"go.opentelemetry.io/otel/trace",
 		},
-		tests: []string{"internal/fakebackend", "go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/sdk/metric"},
+		tests: []string{"golang.org/x/net", "internal/fakebackend", "go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/sdk/metric"},
 	},
 	"internal/fakebackend": {
 		ours:    []string{"ahp"},
