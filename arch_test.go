@@ -32,8 +32,8 @@ var architecture = map[string]rule{
 	"ahp/schema": {tests: []string{"github.com/santhosh-tekuri/jsonschema/v6"}},
 	"audit":      {ours: []string{"ahp"}},
 	"backend": {
-		ours:    []string{"ahp"},
-		modules: []string{"github.com/valyala/fasthttp"},
+		ours:    []string{"ahp", "egress"},
+		modules: []string{"github.com/go-json-experiment/json", "github.com/valyala/fasthttp"},
 		tests:   []string{"internal/fakebackend"},
 	},
 	"bench":      {ours: []string{"bench/load", "bench/peer"}, modules: []string{"github.com/HdrHistogram/hdrhistogram-go"}},
@@ -49,12 +49,13 @@ var architecture = map[string]rule{
 		tests:   []string{"internal/fakebackend"},
 	},
 	"config": {
-		ours:    []string{"ahp"},
+		ours:    []string{"ahp", "egress"},
 		modules: []string{"github.com/go-json-experiment/json", "go.yaml.in/yaml/v3"},
 		tests:   []string{"github.com/santhosh-tekuri/jsonschema/v6"},
 	},
 	"decision": {ours: []string{"ahp"}},
 	"dedupe":   {modules: []string{"github.com/hashicorp/golang-lru/v2"}},
+	"egress":   {},
 	"gateway": {
 		ours: []string{"ahp", "audit", "backend", "breaker", "config", "decision", "dedupe", "routing", "tenant"},
 		modules: []string{
@@ -63,7 +64,7 @@ var architecture = map[string]rule{
 			"go.opentelemetry.io/otel/metric",
 			"go.opentelemetry.io/otel/trace",
 		},
-		tests: []string{"internal/fakebackend", "go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/sdk/metric"},
+		tests: []string{"golang.org/x/net", "internal/fakebackend", "go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/sdk/metric"},
 	},
 	"internal/fakebackend": {
 		ours:    []string{"ahp"},

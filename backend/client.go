@@ -3,9 +3,11 @@ package backend
 import (
 	"bufio"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"strconv"
 	"strings"
@@ -15,6 +17,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/ahp-gateway/ahp-gateway/ahp"
+	"github.com/ahp-gateway/ahp-gateway/egress"
 )
 
 // Defaults of Config.
@@ -41,6 +44,12 @@ type Config struct {
 	Headers []Header
 	// Bearer is the bearer token. "" means none.
 	Bearer string
+	// OAuth obtains the bearer token of every request. Nil means that it is
+	// Bearer. No request is sent without a token, and the token nowhere else.
+	OAuth *OAuth
+	// Certificate identifies the gateway in TLS if the backend asks for it. Nil
+	// means that nothing does.
+	Certificate *tls.Certificate
 	// CredentialError, if not empty, says why a secret that the backend's
 	// document refers to could not be had, without quoting it. Every call then
 	// fails with ahp.FailCredential: none is ever made without its credential.
@@ -57,15 +66,19 @@ type Config struct {
 	// Roots verify the backend's certificate. Nil means the platform's.
 	Roots *x509.CertPool
 	// Dial says which addresses besides public ones may be dialled.
-	Dial DialPolicy
+	Dial egress.Policy
 	// UserAgent is sent as it is. "" means DefaultUserAgent.
 	UserAgent string
+	// Resolver looks up the names of the backend and of its issuer. Nil means
+	// the platform's.
+	Resolver *net.Resolver
 }
 
 // Client calls one backend. It is safe for concurrent use and implements
 // ahp.Backend.
 type Client struct {
-	head            requestHead
+	head            requestHead // of no use where there are tokens
+	tokens          *tokens     // nil where the credential is fixed
 	pool            *fasthttp.HostClient
 	credentialError string
 	maxResponse     int
@@ -102,20 +115,27 @@ func newClient(cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	head, err := newRequestHead(&cfg, u)
+	var head requestHead
+	var tokens *tokens
+	if cfg.OAuth == nil || cfg.CredentialError != "" {
+		head, err = newRequestHead(&cfg, u)
+	} else {
+		tokens, err = cfg.tokens(u)
+	}
 	if err != nil {
 		return nil, err
-	}
-	if len(head.lines) > maxHead {
-		return nil, fmt.Errorf("the request head is longer than %d bytes", maxHead)
 	}
 	port := u.Port()
 	if port == "" {
 		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
 	}
-	d := newDialer(u.Hostname(), port, u.Scheme == "https", cfg.Roots, cfg.Dial)
+	d := newDialer(u.Hostname(), port, network{cfg.Dial, cfg.Resolver})
+	if u.Scheme == "https" {
+		d.tls = tlsConfig(u.Hostname(), cfg.Roots, cfg.Certificate)
+	}
 	return &Client{
-		head: head,
+		head:   head,
+		tokens: tokens,
 		pool: &fasthttp.HostClient{
 			Addr: d.address,
 			// The dialer does TLS itself, inside the deadline; the pool's own
@@ -132,6 +152,28 @@ func newClient(cfg Config) (*Client, error) {
 		maxResponse:     cfg.MaxResponse,
 		retry:           cfg.Retry,
 	}, nil
+}
+
+// tokens returns those that cfg.OAuth obtains for requests to u.
+func (cfg *Config) tokens(u *url.URL) (*tokens, error) {
+	if cfg.Bearer != "" {
+		return nil, errors.New("a bearer token and an OAuth client are configured")
+	}
+	for _, h := range cfg.Headers {
+		if strings.EqualFold(h.Name, "Authorization") {
+			return nil, errors.New("an Authorization header and an OAuth client are configured")
+		}
+	}
+	with := *cfg
+	head := func(token string) (requestHead, error) {
+		own := with
+		own.Bearer = token
+		return newRequestHead(&own, u)
+	}
+	if _, err := head("token"); err != nil {
+		return nil, err
+	}
+	return newTokens(*cfg.OAuth, cfg.Resolver, head)
 }
 
 // parseURL refuses what could be read in two ways or would end up in the

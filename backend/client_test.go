@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ahp-gateway/ahp-gateway/ahp"
+	"github.com/ahp-gateway/ahp-gateway/egress"
 	"github.com/ahp-gateway/ahp-gateway/internal/fakebackend"
 )
 
@@ -41,7 +42,7 @@ func newNotification(timeout time.Duration) *ahp.Call {
 }
 
 func loopback(url string, roots *x509.CertPool) Config {
-	return Config{ID: "com.example.policy", URL: url, Roots: roots, Retry: true, Dial: DialPolicy{AllowLoopback: true}}
+	return Config{ID: "com.example.policy", URL: url, Roots: roots, Retry: true, Dial: egress.Policy{AllowLoopback: true}}
 }
 
 func newTestClient(t testing.TB, cfg Config) *Client {
@@ -253,7 +254,7 @@ func TestNoCallWithoutItsCredential(t *testing.T) {
 func TestBlockedAddressIsNotDialled(t *testing.T) {
 	s := fakebackend.Start(t)
 	for _, url := range []string{s.URL, strings.Replace(s.URL, "127.0.0.1", "localhost", 1), strings.Replace(s.URL, "127.0.0.1", "[::ffff:127.0.0.1]", 1)} {
-		c := newTestClient(t, Config{URL: url, Dial: DialPolicy{AllowPrivate: true}})
+		c := newTestClient(t, Config{URL: url, Dial: egress.Policy{AllowPrivate: true}})
 		var resp ahp.Response
 		want := ahp.Failure{Class: ahp.FailBlockedAddress, Detail: "loopback address not allowed"}
 		if f := c.Intercept(newCall("e1", ample), &resp); f != want {

@@ -6,6 +6,8 @@ import (
 	"crypto/x509"
 	"net"
 	"time"
+
+	"github.com/ahp-gateway/ahp-gateway/egress"
 )
 
 // maxDial bounds a dial that no call waits for any more: the pool replaces a
@@ -20,20 +22,32 @@ type dialer struct {
 	tls     *tls.Config // nil for plain http
 }
 
-func newDialer(host, port string, secure bool, roots *x509.CertPool, policy DialPolicy) *dialer {
-	tcp := &net.Dialer{Control: policy.control}
-	d := &dialer{address: net.JoinHostPort(host, port), connect: tcp.DialContext}
-	if secure {
-		d.tls = &tls.Config{
-			ServerName: host,
-			RootCAs:    roots,
-			MinVersion: tls.VersionTLS12,
-			// Said aloud so that a server that also speaks HTTP/2 does not choose it.
-			NextProtos:         []string{"http/1.1"},
-			ClientSessionCache: tls.NewLRUClientSessionCache(4),
-		}
+// tlsConfig is how connections are secured. certificate identifies the gateway
+// to a server that asks for it; nil means that nothing does.
+func tlsConfig(host string, roots *x509.CertPool, certificate *tls.Certificate) *tls.Config {
+	c := &tls.Config{
+		ServerName: host,
+		RootCAs:    roots,
+		MinVersion: tls.VersionTLS12,
+		// Said aloud so that a server that also speaks HTTP/2 does not choose it.
+		NextProtos:         []string{"http/1.1"},
+		ClientSessionCache: tls.NewLRUClientSessionCache(4),
 	}
-	return d
+	if certificate != nil {
+		c.Certificates = []tls.Certificate{*certificate}
+	}
+	return c
+}
+
+// network is where a name is looked up and which addresses may be dialled.
+type network struct {
+	policy   egress.Policy
+	resolver *net.Resolver // nil means the platform's
+}
+
+func newDialer(host, port string, n network) *dialer {
+	tcp := &net.Dialer{Control: n.policy.Control, Resolver: n.resolver}
+	return &dialer{address: net.JoinHostPort(host, port), connect: tcp.DialContext}
 }
 
 // dial implements fasthttp.DialFuncWithTimeout. Proxy variables of the
@@ -44,7 +58,18 @@ func (d *dialer) dial(_ string, timeout time.Duration) (net.Conn, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
+	return d.open(ctx)
+}
 
+// dialContext is dial within ctx, and within maxDial.
+func (d *dialer) dialContext(ctx context.Context) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, maxDial)
+	defer cancel()
+	return d.open(ctx)
+}
+
+// open opens a connection before ctx ends.
+func (d *dialer) open(ctx context.Context) (net.Conn, error) {
 	raw, err := d.connect(ctx, "tcp", d.address)
 	if err != nil {
 		return nil, &dialError{failure: connectFailure(err, ctx.Err() != nil)}

@@ -4,6 +4,8 @@
 // deadline and every way in which they can fail into an ahp.FailureClass. The
 // second exchange happens only when a kept-alive connection turns out to have
 // been closed by the backend before the first byte of an answer (AHP-FAIL-002).
+// With an OAuth client, whose tokens are obtained here too, there is one more if
+// the backend rejects a token.
 //
 // Connections are pooled by fasthttp's HostClient. The message itself is
 // written and read here: fasthttp's own response reader accepts an answer with

@@ -15,18 +15,15 @@ import (
 // reusable says that the answer was read to its end.
 type reader func(br *bufio.Reader) (f ahp.Failure, reusable bool)
 
-// do sends the call and hands the answer to read, on a second connection when
-// the first one turned out to have been closed before the answer began.
-func (c *Client) do(call *ahp.Call, read reader) ahp.Failure {
+// do sends the call and hands the answer to read.
+func (c *Client) do(call *ahp.Call, read reader) (f ahp.Failure) {
 	if c.credentialError != "" {
 		return ahp.Failure{Class: ahp.FailCredential, Detail: c.credentialError}
 	}
-	began := time.Now()
-	f, stale := c.exchange(call, read, time.Time{})
-	if stale && c.retry {
-		// What lost one idle connection, a restart say, has likely lost the
-		// others that were idle: only those used since are trusted.
-		f, _ = c.exchange(call, read, began)
+	if c.tokens == nil {
+		f = c.attempt(call, &c.head, read)
+	} else {
+		f = c.authorized(call, read)
 	}
 	if c.closed.Load() {
 		c.pool.CloseIdleConnections()
@@ -34,14 +31,51 @@ func (c *Client) do(call *ahp.Call, read reader) ahp.Failure {
 	return f
 }
 
+// unauthorized is the answer by which a token is rejected.
+var unauthorized = statusFailure(401)
+
+// authorized is attempt with a token, and once more with another one if that is
+// rejected: then the call has been answered, but nobody has looked at it.
+func (c *Client) authorized(call *ahp.Call, read reader) ahp.Failure {
+	tok, f := c.tokens.get(call.Deadline)
+	if !f.OK() {
+		return f
+	}
+	began := time.Now()
+	f = c.attempt(call, &tok.head, read)
+	if f != unauthorized || !c.tokens.rejected(tok) {
+		return f
+	}
+	if tok, f = c.tokens.get(call.Deadline); !f.OK() {
+		return f
+	}
+	f, _ = c.exchange(call, &tok.head, read, began)
+	return f
+}
+
+// attempt sends the call, on a second connection when the first one turned out
+// to have been closed before the answer began.
+func (c *Client) attempt(call *ahp.Call, head *requestHead, read reader) ahp.Failure {
+	began := time.Now()
+	f, stale := c.exchange(call, head, read, time.Time{})
+	if stale && c.retry {
+		// What lost one idle connection, a restart say, has likely lost the
+		// others that were idle: only those used since are trusted.
+		f, _ = c.exchange(call, head, read, began)
+	}
+	return f
+}
+
+var noTime = ahp.Failure{Class: ahp.FailDeadline, Detail: "no time left to send the request"}
+
 // exchange sends the call once, on a new connection or on one last used since
 // the given time. stale says that it used an old connection, which ended before
 // the first byte of an answer: only then may the call be repeated.
-func (c *Client) exchange(call *ahp.Call, read reader, since time.Time) (f ahp.Failure, stale bool) {
+func (c *Client) exchange(call *ahp.Call, head *requestHead, read reader, since time.Time) (f ahp.Failure, stale bool) {
 	for {
 		left := time.Until(call.Deadline)
 		if left <= 0 {
-			return ahp.Failure{Class: ahp.FailDeadline, Detail: "no time left to send the request"}, false
+			return noTime, false
 		}
 		conn, err := c.pool.AcquireConn(left, false)
 		if err != nil {
@@ -59,7 +93,7 @@ func (c *Client) exchange(call *ahp.Call, read reader, since time.Time) (f ahp.F
 		if err == nil {
 			w := writers.Get().(*bufio.Writer)
 			w.Reset(conn.Conn())
-			err = c.send(w, call)
+			err = send(w, head, call)
 			w.Reset(nil)
 			writers.Put(w)
 		}
@@ -102,8 +136,8 @@ var (
 )
 
 // send writes one request.
-func (c *Client) send(w *bufio.Writer, call *ahp.Call) error {
-	if _, err := w.Write(c.head.appendCall(w.AvailableBuffer(), call)); err != nil {
+func send(w *bufio.Writer, head *requestHead, call *ahp.Call) error {
+	if _, err := w.Write(head.appendCall(w.AvailableBuffer(), call)); err != nil {
 		return err
 	}
 	if _, err := w.Write(call.Body); err != nil {

@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/ahp-gateway/ahp-gateway/ahp"
+	"github.com/ahp-gateway/ahp-gateway/egress"
 )
 
 // dialError carries the failure of a dial through the connection pool.
@@ -21,7 +22,7 @@ func (e *dialError) Error() string { return e.failure.String() }
 // connectFailure classifies a failed name resolution or connect. expired says
 // that the time for it was over.
 func connectFailure(err error, expired bool) ahp.Failure {
-	var blocked blockedError
+	var blocked egress.BlockedError
 	var dns *net.DNSError
 	switch {
 	case errors.As(err, &blocked):

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/ahp-gateway/ahp-gateway/ahp"
+	"github.com/ahp-gateway/ahp-gateway/egress"
 )
 
 func dialErr(err error) error { return &net.OpError{Op: "dial", Net: "tcp", Err: err} }
@@ -32,7 +33,7 @@ func TestFailureClasses(t *testing.T) {
 		"unreachable":           {connect, dialErr(os.NewSyscallError("connect", syscall.EHOSTUNREACH)), ahp.FailConnect},
 		"connect too slow":      {connect, dialErr(context.DeadlineExceeded), ahp.FailDeadline},
 		"connect timed out":     {connect, dialErr(os.NewSyscallError("connect", syscall.ETIMEDOUT)), ahp.FailDeadline},
-		"blocked":               {connect, dialErr(blockedError("link-local")), ahp.FailBlockedAddress},
+		"blocked":               {connect, dialErr(egress.BlockedError("link-local")), ahp.FailBlockedAddress},
 		"no descriptors":        {connect, dialErr(os.NewSyscallError("socket", syscall.EMFILE)), ahp.FailInternal},
 		"unknown authority":     {handshake, &tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}, ahp.FailTLS},
 		"wrong host":            {handshake, &tls.CertificateVerificationError{Err: x509.HostnameError{Certificate: &x509.Certificate{}}}, ahp.FailTLS},

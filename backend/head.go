@@ -80,6 +80,9 @@ configured:
 		b.WriteString(f.Name + ": " + value + "\r\n")
 	}
 	h.lines = b.String()
+	if len(h.lines) > maxHead {
+		return h, fmt.Errorf("the request head is longer than %d bytes", maxHead)
+	}
 	return h, nil
 }
 

@@ -71,7 +71,7 @@ func (r *reader) file(s spot) *File {
 	}
 	if at, ok := o.get("backend"); ok {
 		b := r.object(at)
-		base.hasPrivate = b.has("allowPrivate")
+		base.hasPrivate = b.has("allowPrivate") || b.has("allowAddresses")
 		r.backendMembers(b, &base.BackendSettings)
 		b.done()
 	}
@@ -149,6 +149,27 @@ func (r *reader) tls(s spot) TLS {
 	if !hasCert || !hasKey {
 		return TLS{}
 	}
+	return r.keyPair(s, cert, key)
+}
+
+// clientCertificate reads the key pair that identifies the gateway to a backend.
+func (r *reader) clientCertificate(o *object, b *BackendSettings) {
+	cert, hasCert := o.get("clientCertFile")
+	key, hasKey := o.get("clientKeyFile")
+	switch {
+	case hasCert && hasKey:
+		pair := r.keyPair(cert, cert, key)
+		b.ClientCertFile, b.ClientKeyFile = pair.CertFile, pair.KeyFile
+	case hasCert:
+		o.missing("clientKeyFile", "write the path of the PEM private key of clientCertFile")
+	case hasKey:
+		o.missing("clientCertFile", "write the path of the PEM certificate chain of clientKeyFile")
+	}
+}
+
+// keyPair reads a certificate chain and its key; at is where a pair that does
+// not fit together is reported.
+func (r *reader) keyPair(at, cert, key spot) TLS {
 	certPath, certPEM, okCert := r.pem(cert)
 	keyPath, keyPEM, okKey := r.pem(key)
 	if !okCert || !okKey {
@@ -156,7 +177,7 @@ func (r *reader) tls(s spot) TLS {
 	}
 	if _, err := tls.X509KeyPair(certPEM, keyPEM); err != nil && !r.printed {
 		// The error's text can quote from the key file.
-		r.mistake(s, "", "the certificate and the key are not a usable pair", "write the paths of a PEM certificate chain and of the unencrypted PEM key that belongs to it")
+		r.mistake(at, "", "the certificate and the key are not a usable pair", "write the paths of a PEM certificate chain and of the unencrypted PEM key that belongs to it")
 	}
 	return TLS{CertFile: certPath, KeyFile: keyPath}
 }

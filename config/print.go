@@ -202,6 +202,20 @@ func (p *printer) backend(id string, b BackendSettings) {
 	p.open(yamlText(id))
 	p.bool("allowHTTP", b.AllowHTTP)
 	p.bool("allowPrivate", b.AllowPrivate)
+	if len(b.AllowAddresses) > 0 {
+		ranges := make([]string, len(b.AllowAddresses))
+		for i, r := range b.AllowAddresses {
+			ranges[i] = r.String()
+		}
+		p.texts("allowAddresses", ranges)
+	}
+	if b.ClientCertFile != "" {
+		p.text("clientCertFile", b.ClientCertFile)
+		p.text("clientKeyFile", b.ClientKeyFile)
+	}
+	if b.IssuerCAFile != "" {
+		p.text("issuerCAFile", b.IssuerCAFile)
+	}
 	if b.CAFile != "" {
 		p.text("caFile", b.CAFile)
 	}
@@ -250,6 +264,9 @@ func (p *printer) registration(reg *Registration) {
 			p.secretRef(h.Bearer, "token")
 			p.close()
 		}
+		if h.OAuth != nil {
+			p.oauth(h.OAuth)
+		}
 		if !h.Discover {
 			p.open("subscriptions")
 			for j := range h.Subscriptions {
@@ -259,6 +276,20 @@ func (p *printer) registration(reg *Registration) {
 		}
 		p.close()
 	}
+	p.close()
+}
+
+func (p *printer) oauth(c *OAuth) {
+	p.open("authentication")
+	p.text("type", "oauth")
+	p.text("issuer", c.Issuer)
+	p.text("resource", p.url(c.Resource))
+	p.text("clientId", c.ClientID)
+	p.text("flow", "client_credentials")
+	if len(c.Scopes) > 0 {
+		p.texts("scopes", c.Scopes)
+	}
+	p.secretRef(c.ClientSecret, "clientSecret")
 	p.close()
 }
 

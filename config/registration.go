@@ -127,6 +127,7 @@ type document struct {
 	// advertised is set for subscriptions that a backend wants, which no person
 	// wrote: what does not apply to this gateway is left out of them.
 	advertised bool
+	id         string // of the hook that is being read
 	ids        map[string]string
 	urls       map[string]string // url to the path of its first hook
 }
@@ -137,8 +138,10 @@ func (d *document) hook(s spot) Hook {
 	var h Hook
 	o := d.object(s)
 	o.portable = true
+	d.id = ""
 	if at, ok := o.need("id", "write a unique reverse-DNS name such as com.example.policy"); ok {
 		h.ID = d.hookID(at, s.path)
+		d.id = h.ID
 	}
 	stdio := false
 	if at, ok := o.need("transport", `write {type: http, url: "https://…"}`); ok {
@@ -148,9 +151,12 @@ func (d *document) hook(s spot) Hook {
 		if stdio {
 			d.mistake(at, "", "is not for a stdio transport", "remove it")
 		} else {
-			h.Bearer = d.authentication(at)
-			if h.Bearer != nil && hasHeader(h.Headers, "Authorization") {
+			d.authentication(at, &h)
+			switch own := hasHeader(h.Headers, "Authorization"); {
+			case own && h.Bearer != nil:
 				d.warn(at, "", "is replaced by the Authorization header of transport.headers", "keep one of them")
+			case own && h.OAuth != nil:
+				d.mistake(at, "", "obtains a token in vain, because transport.headers has an Authorization header", "keep one of them")
 			}
 		}
 	}

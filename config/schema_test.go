@@ -112,7 +112,10 @@ func TestSchemasAcceptValidFiles(t *testing.T) {
 var beyondSchema = map[string]string{
 	"gateway-admin-same.yaml":          "compares two members",
 	"gateway-ca.yaml":                  "looks into a file",
+	"gateway-client-files.yaml":        "looks into files",
 	"gateway-http.yaml":                "depends on the host and on another section",
+	"gateway-literal.yaml":             "what an address is takes more than a pattern",
+	"gateway-oauth.yaml":               "depends on the grant, and on what an address is",
 	"gateway-open-listen.yaml":         "loopback is more than a pattern",
 	"gateway-open-ref.yaml":            "depends on the grant",
 	"gateway-registration-twice.yaml":  "looks into a file",

@@ -26,8 +26,9 @@ import (
 var stricterRules = []string{
 	// What this gateway does not do.
 	"this gateway speaks HTTP only",
-	"is not supported yet", // OAuth and content upload
-	"is missing",           // subscriptions, which a harness would discover
+	"is not supported yet", // content upload
+	"needs a person who consents",
+	"is missing", // subscriptions, which a harness would discover
 	"is plain http to a host that is not loopback",
 	"is out of range", // a timeoutMs beyond ten minutes
 	// What would be ambiguous, never called, or a leak.
@@ -46,6 +47,12 @@ var stricterRules = []string{
 	"names the host, which is that of the url",
 	"frames the message, which is the gateway's to do",
 	"holds a line break, a NUL or a character that is not Latin-1",
+	"obtains a token in vain",
+	// What no issuer could be asked for.
+	"is not an absolute URI without a fragment",
+	"is longer than 1024 bytes, or holds characters that are not printable ASCII",
+	"is not one scope of at most 256 bytes",
+	"has a query, which an issuer identifier has not",
 }
 
 // documents makes draft registrations at random: always such as the SDK's schema
@@ -91,7 +98,13 @@ func (r *documents) hook() map[string]any {
 			map[string]any{"type": "bearer", "tokenRef": "token"},
 		)
 		if r.some(.1) {
-			h["authentication"] = map[string]any{"type": "oauth", "resource": "r", "issuer": "https://idp.example", "clientId": "c", "flow": "client_credentials", "scopes": []any{"a", "b"}}
+			h["authentication"] = map[string]any{
+				"type": "oauth", "resource": pick(r, "https://policy.example", "urn:x:y", "r"), "issuer": pick(r, "https://idp.example", "https://idp.example/t?x"), "clientId": pick(r, "c", "é"),
+				"flow": pick(r, "client_credentials", "client_credentials", "authorization_code_pkce"), "scopes": pick(r, []any{"a", "b"}, []any{"a b"}),
+			}
+			if r.some(.8) {
+				h["authentication"].(map[string]any)["clientSecretRef"] = "secret"
+			}
 		}
 	}
 	if r.some(.97) {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"iter"
 	"os"
 	"path"
 	"path/filepath"
@@ -11,6 +12,29 @@ import (
 )
 
 var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,255}$`)
+
+// SecretRefs yields every reference to a secret in the tenant's documents.
+func (t *Tenant) SecretRefs() iter.Seq[SecretRef] {
+	return func(yield func(SecretRef) bool) {
+		for _, r := range t.Registrations {
+			for i := range r.Hooks {
+				h := &r.Hooks[i]
+				refs := []*SecretRef{h.Bearer}
+				if h.OAuth != nil {
+					refs = append(refs, h.OAuth.ClientSecret)
+				}
+				for j := range h.Headers {
+					refs = append(refs, h.Headers[j].Secret)
+				}
+				for _, ref := range refs {
+					if ref != nil && !yield(*ref) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
 
 // terms are what a registration document is read under.
 type terms struct {

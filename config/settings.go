@@ -8,7 +8,7 @@ import (
 // baseSettings are the settings of backends that have none of their own.
 type baseSettings struct {
 	BackendSettings
-	hasPrivate bool // AllowPrivate was written
+	hasPrivate bool // AllowPrivate was written, or AllowAddresses in place of it
 }
 
 // settings are what a tenant's backends section says.
@@ -46,6 +46,9 @@ func (r *reader) settings(s spot, base BackendSettings) *settings {
 		if ca, ok := o.get("caFile"); ok {
 			b.CAFile = r.caFile(ca)
 		}
+		if ca, ok := o.get("issuerCAFile"); ok {
+			b.IssuerCAFile = r.caFile(ca)
+		}
 		if br, ok := o.get("breaker"); ok {
 			r.breaker(br, &b.Breaker)
 		}
@@ -63,7 +66,12 @@ func (r *reader) settings(s spot, base BackendSettings) *settings {
 // backendMembers reads the members that a default and a single backend share.
 func (r *reader) backendMembers(o *object, b *BackendSettings) {
 	o.boolean("allowHTTP", &b.AllowHTTP)
+	if at, ok := o.get("allowAddresses"); ok {
+		b.AllowAddresses = r.ranges(at)
+		b.AllowPrivate = false // these in place of all, unless both are written
+	}
 	o.boolean("allowPrivate", &b.AllowPrivate)
+	r.clientCertificate(o, b)
 	o.count("inFlight", &b.InFlight, 1, maxCount)
 	o.count("connections", &b.Connections, 1, maxCount)
 	o.boolean("retry", &b.Retry)

@@ -26,7 +26,7 @@ func (d *document) transport(s spot, h *Hook) (stdio bool) {
 		}
 	}
 	if at, ok := o.need("url", "write the backend's https URL"); ok {
-		h.URL = d.url(at, h.ID)
+		h.URL = d.url(at)
 	}
 	if at, ok := o.get("headers"); ok {
 		h.Headers = d.headers(at)
@@ -38,56 +38,15 @@ func (d *document) transport(s spot, h *Hook) (stdio bool) {
 
 const maxURL = 2048 // bytes
 
-// url reads a backend's URL (AHP-HTTP-001). Whatever two URL readers could
-// take for different hosts is refused. Only the scheme and the host are ever
-// shown, because other parts may hold a credential.
-func (d *document) url(s spot, id string) string {
-	text, ok := d.text(s)
+// url reads a backend's URL (AHP-HTTP-001).
+func (d *document) url(s spot) string {
+	u, authority, ok := d.plainURL(s, "write an absolute URL such as https://policy.example.com/ahp")
 	if !ok {
 		return ""
 	}
-	const instead = "write an absolute URL such as https://policy.example.com/ahp"
-	if len(text) > maxURL {
-		d.mistake(s, "", "is longer than 2048 bytes", instead)
-		return ""
-	}
-	if !strings.HasPrefix(text, "http://") && !strings.HasPrefix(text, "https://") {
-		d.mistake(s, "", "is not an absolute http or https URL", instead)
-		return ""
-	}
-	for i := range len(text) {
-		if c := text[i]; c <= ' ' || c > '~' || c == '\\' || c == '"' || c == '<' || c == '>' || c == '^' || c == '`' || c == '{' || c == '|' || c == '}' {
-			d.mistake(s, "", "holds characters that a URL may not hold", "write them percent-encoded, and the host in its ASCII form")
-			return ""
-		}
-	}
-	if strings.Contains(text, "#") {
-		d.mistake(s, "", "has a fragment (#)", "remove it: a fragment is never sent")
-		return ""
-	}
-	authority, _, _ := strings.Cut(text[strings.Index(text, "://")+3:], "/")
-	authority, _, _ = strings.Cut(authority, "?")
-	if strings.Contains(authority, "@") {
-		d.mistake(s, "", "holds user information", "remove it, and "+noLiteral)
-		return ""
-	}
-	u, err := url.Parse(text)
-	if err != nil {
-		d.mistake(s, "", "is not a URL", instead)
-		return ""
-	}
-	host := u.Hostname()
-	if !isURLHost(u, authority) {
-		d.mistake(s, shown(u.Scheme+"://"+authority), "has no usable host and port", instead)
-		return ""
-	}
-	// The URL reader takes more than RFC 3986 allows, brackets in a path for one.
-	if !ahp.IsURI([]byte(text)) {
-		d.mistake(s, "", "holds characters that a URL may not hold there", "write them percent-encoded")
-		return ""
-	}
-	if u.Scheme == "http" && !isLoopbackHost(host) && !d.allowsHTTP(id) {
-		d.mistake(s, shown(u.Scheme+"://"+authority), "is plain http to a host that is not loopback", "write https, or allow it in the gateway file with "+d.terms.allowKey(id)+": true")
+	text, host := s.text, u.Hostname()
+	if u.Scheme == "http" && !isLoopbackHost(host) && !d.allowsHTTP(d.id) {
+		d.mistake(s, shown(u.Scheme+"://"+authority), "is plain http to a host that is not loopback", "write https, or allow it in the gateway file with "+d.terms.allowKey(d.id)+": true")
 	}
 	for name := range u.Query() {
 		if isCredentialName(name) {
@@ -101,6 +60,57 @@ func (d *document) url(s spot, id string) string {
 		d.urls[text] = s.path
 	}
 	return text
+}
+
+// plainURL reads an absolute http or https URL. Whatever two URL readers could
+// take for different hosts is refused, and so is a host that is an address which
+// will not be dialled. Only the scheme and the host are ever shown, because
+// other parts may hold a credential.
+func (d *document) plainURL(s spot, instead string) (u *url.URL, authority string, ok bool) {
+	text, ok := d.text(s)
+	if !ok {
+		return nil, "", false
+	}
+	if len(text) > maxURL {
+		d.mistake(s, "", "is longer than 2048 bytes", instead)
+		return nil, "", false
+	}
+	if !strings.HasPrefix(text, "http://") && !strings.HasPrefix(text, "https://") {
+		d.mistake(s, "", "is not an absolute http or https URL", instead)
+		return nil, "", false
+	}
+	for i := range len(text) {
+		if c := text[i]; c <= ' ' || c > '~' || c == '\\' || c == '"' || c == '<' || c == '>' || c == '^' || c == '`' || c == '{' || c == '|' || c == '}' {
+			d.mistake(s, "", "holds characters that a URL may not hold", "write them percent-encoded, and the host in its ASCII form")
+			return nil, "", false
+		}
+	}
+	if strings.Contains(text, "#") {
+		d.mistake(s, "", "has a fragment (#)", "remove it: a fragment is never sent")
+		return nil, "", false
+	}
+	authority, _, _ = strings.Cut(text[strings.Index(text, "://")+3:], "/")
+	authority, _, _ = strings.Cut(authority, "?")
+	if strings.Contains(authority, "@") {
+		d.mistake(s, "", "holds user information", "remove it, and "+noLiteral)
+		return nil, "", false
+	}
+	u, err := url.Parse(text)
+	if err != nil {
+		d.mistake(s, "", "is not a URL", instead)
+		return nil, "", false
+	}
+	if !isURLHost(u, authority) {
+		d.mistake(s, shown(u.Scheme+"://"+authority), "has no usable host and port", instead)
+		return nil, "", false
+	}
+	// The URL reader takes more than RFC 3986 allows, brackets in a path for one.
+	if !ahp.IsURI([]byte(text)) {
+		d.mistake(s, "", "holds characters that a URL may not hold there", "write them percent-encoded")
+		return nil, "", false
+	}
+	d.literal(s, u.Hostname(), u.Scheme+"://"+authority)
+	return u, authority, true
 }
 
 func (d *document) allowsHTTP(id string) bool {
@@ -157,31 +167,31 @@ func isHostName(s string) bool {
 	return err == nil && a.Is4()
 }
 
-// authentication reads the bearer credential of a hook, by reference only.
-func (d *document) authentication(s spot) *SecretRef {
+// authentication reads the credential of a hook, by reference only.
+func (d *document) authentication(s spot, h *Hook) {
 	o := d.object(s)
 	o.portable = true
 	kind, ok := o.need("type", "write type: bearer")
 	if !ok {
-		return nil
+		return
 	}
 	text, ok := d.text(kind)
 	if !ok {
-		return nil
+		return
 	}
 	switch {
 	case text == "oauth":
-		d.oauth(o, kind)
-		return nil
+		h.OAuth = d.oauth(o, kind, h.URL)
+		return
 	case text != "bearer":
 		// A person may have written the whole header value here.
 		value := ""
 		if isWord(text) && len(text) <= 16 {
 			value = shown(text)
 		}
-		d.mistake(kind, value, "is not an authentication that this gateway has", "write bearer with tokenEnv or tokenRef")
+		d.mistake(kind, value, "is not an authentication that this gateway has", "write bearer with tokenEnv or tokenRef, or oauth")
 		o.refuseLiterals(noLiteral)
-		return nil
+		return
 	}
 	env, hasEnv := o.get("tokenEnv")
 	ref, hasRef := o.get("tokenRef")
@@ -189,37 +199,9 @@ func (d *document) authentication(s spot) *SecretRef {
 	o.done()
 	if hasEnv == hasRef {
 		d.mistake(s, "", "needs exactly one of tokenEnv and tokenRef", "write tokenEnv: NAME of an environment variable, or tokenRef: PATH below the folder of secrets")
-		return nil
+		return
 	}
-	return d.secretRef(env, ref, hasEnv, d.terms)
-}
-
-// oauth checks the shape of an OAuth client and then refuses it, so that a
-// person who waits for it knows that nothing else is wrong.
-func (d *document) oauth(o *object, kind spot) {
-	d.mistake(kind, shown("oauth"), "OAuth to backends is not supported yet", "use bearer with tokenEnv or tokenRef")
-	for _, key := range []string{"resource", "clientId"} {
-		if at, ok := o.need(key, "write a string that is not empty"); ok {
-			d.someText(at)
-		}
-	}
-	if at, ok := o.need("issuer", "write the issuer's https URL"); ok {
-		if text, ok := d.text(at); ok && !strings.HasPrefix(text, "https://") {
-			d.mistake(at, "", "is not an https URL", "write the issuer's https URL")
-		}
-	}
-	flow := ""
-	if _, ok := o.need("flow", "write authorization_code_pkce or client_credentials"); ok {
-		o.choice("flow", &flow, "authorization_code_pkce", "client_credentials")
-	}
-	if at, ok := o.get("clientSecretRef"); ok {
-		d.someText(at)
-	}
-	if at, ok := o.get("scopes"); ok {
-		d.uniqueTexts(at)
-	}
-	o.refuseLiterals("write clientSecretRef: PATH below the folder of secrets")
-	o.done()
+	h.Bearer = d.secretRef(env, ref, hasEnv, d.terms)
 }
 
 // someText checks that a string is not empty.

@@ -2,6 +2,7 @@ package config
 
 import (
 	"crypto/sha256"
+	"net/netip"
 	"time"
 
 	"github.com/ahp-gateway/ahp-gateway/ahp"
@@ -149,7 +150,8 @@ type Grant struct {
 	AnyEnv bool
 	// EnvPrefix grants the environment variables that start with it. "" grants none.
 	EnvPrefix string
-	// Dir grants the files below it to tokenRef and valueRef. "" grants none.
+	// Dir grants the files below it to tokenRef, valueRef and clientSecretRef.
+	// "" grants none.
 	Dir string
 }
 
@@ -164,6 +166,17 @@ type BackendSettings struct {
 	// whose documents are the operator's own, and false for tenants of a list,
 	// which may dial loopback only where the URL's host is literally loopback.
 	AllowPrivate bool
+	// AllowAddresses permits the addresses in these ranges, at most 64, whatever
+	// AllowPrivate says; see [egress.Policy]. Where it is written and
+	// allowPrivate is not written beside it, AllowPrivate is false.
+	AllowAddresses []netip.Prefix
+	// ClientCertFile and ClientKeyFile are the PEM certificate chain and key by
+	// which the gateway identifies itself in TLS, to the backend alone. Both
+	// are set, or none.
+	ClientCertFile, ClientKeyFile string
+	// IssuerCAFile is a PEM bundle that replaces the platform's trust roots
+	// towards the issuer of OAuth tokens.
+	IssuerCAFile string
 	// CAFile is a PEM bundle that replaces the platform's trust roots.
 	CAFile string
 	// InFlight caps calls in flight to the backend.
@@ -204,10 +217,22 @@ type Hook struct {
 	Headers []Header
 	// Bearer is nil without an authentication member.
 	Bearer *SecretRef
+	// OAuth is nil without an OAuth client. It and Bearer are not both set.
+	OAuth *OAuth
 	// Discover is true in draft where the document lists no subscriptions:
 	// Subscriptions is then empty, and the backend is asked for them.
 	Discover      bool
 	Subscriptions []Subscription
+}
+
+// OAuth is a client that obtains its tokens by client credentials (RFC 6749,
+// section 4.4).
+type OAuth struct {
+	Issuer       string   // issuer identifier, an https URL, or http on loopback
+	Resource     string   // absolute URI of what tokens are for (RFC 8707)
+	ClientID     string   // printable ASCII
+	Scopes       []string // in the order of the document; may be empty
+	ClientSecret *SecretRef
 }
 
 // Header is one of transport.headers (AHP-REG-003). Exactly one of Value and

@@ -3,7 +3,6 @@ package gateway
 import (
 	"context"
 	"crypto/sha256"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -243,16 +242,9 @@ func modeOf(m config.Mode) routing.Mode {
 func (g *Gateway) assemblePeer(f *config.File, t *config.Tenant, h *config.Hook, p, previous *party) (*peer, error) {
 	own := t.Backends[h.ID]
 	settings := g.backendConfig(f, t, h, own)
-	var trust []byte
-	if own.CAFile != "" {
-		var err error
-		if trust, err = os.ReadFile(own.CAFile); err != nil {
-			return nil, fmt.Errorf("caFile: %w", err)
-		}
-		settings.Roots = x509.NewCertPool()
-		if !settings.Roots.AppendCertsFromPEM(trust) {
-			return nil, fmt.Errorf("caFile %s holds no PEM certificate", own.CAFile)
-		}
+	trust, err := identify(&settings, &own)
+	if err != nil {
+		return nil, err
 	}
 	made := own
 	made.Shadow = nil // is a matter of subscriptions
@@ -311,6 +303,9 @@ func digest(c *backend.Config, own config.BackendSettings, trust []byte, queue i
 	h := sha256.New()
 	fmt.Fprintf(h, "%q %q %q %q %d %+v %q %d %+v", c.URL, c.Bearer, c.CredentialError, c.Headers, c.MaxResponse,
 		c.Dial, trust, queue, own)
+	if a := c.OAuth; a != nil {
+		fmt.Fprintf(h, " %q %q %q %q %q %+v", a.Issuer, a.Resource, a.ClientID, a.ClientSecret, a.Scopes, a.Dial)
+	}
 	return [sha256.Size]byte(h.Sum(nil))
 }
 
@@ -318,7 +313,7 @@ func (g *Gateway) backendConfig(f *config.File, t *config.Tenant, h *config.Hook
 	c := backend.Config{
 		ID: h.ID, URL: h.URL, MaxResponse: f.Limits.Response, Connections: own.Connections, Retry: own.Retry,
 		UserAgent: "ahp-gateway/" + g.version,
-		Dial:      backend.DialPolicy{AllowPrivate: own.AllowPrivate, AllowLoopback: own.AllowPrivate || isLoopback(h.URL)},
+		Dial:      own.Egress(hostOf(h.URL)), Resolver: g.resolver,
 	}
 	// A secret that cannot be had now fails the calls, not the configuration:
 	// that is what a harness with the same registration would do. It never
@@ -329,6 +324,12 @@ func (g *Gateway) backendConfig(f *config.File, t *config.Tenant, h *config.Hook
 			c.CredentialError = err.Error()
 		}
 		c.Bearer = token
+	}
+	if h.OAuth != nil {
+		var err error
+		if c.OAuth, err = g.oauthOf(t, h, &own); err != nil {
+			c.CredentialError = err.Error()
+		}
 	}
 	for _, header := range h.Headers {
 		value := header.Value

@@ -115,7 +115,14 @@ func runFailure(t *testing.T, c failureCase, o outcomeCase) {
 		h, extra = arrange(c, id, b, subscription)
 		hooks = append(hooks, h)
 	}
-	r := start(t, open(registration(c.Version, hooks...), extra))
+	f := parse(t, open(registration(c.Version, hooks...), extra))
+	if c.Setup == "blocked-address" {
+		// As if its name had resolved to that: a URL with the address itself
+		// would be a mistake in the configuration.
+		_, port, _ := net.SplitHostPort(strings.TrimPrefix(strings.TrimSuffix(servers[position].URL, "/hooks"), "http://"))
+		f.Tenants[0].Registrations[0].Hooks[position].URL = "https://0.0.0.0:" + port + "/hooks"
+	}
+	r := startFile(t, f)
 	spend(r, c, fmt.Sprintf("com.example.hook%d", position+1), servers[position])
 
 	a := r.post("/hooks", event(c.Version, "the-event"))
@@ -197,8 +204,6 @@ func arrange(c failureCase, id string, b *fakebackend.Server, subscription strin
 	case "no-credential":
 		h = strings.Replace(h, `"subscriptions"`, `"authentication":{"type":"bearer","tokenEnv":"NOT_SET"},"subscriptions"`, 1)
 	case "blocked-address":
-		_, port, _ := net.SplitHostPort(strings.TrimPrefix(strings.TrimSuffix(b.URL, "/hooks"), "http://"))
-		h = hook(id, "https://0.0.0.0:"+port+"/hooks", subscription)
 		file = settings("allowPrivate: false")
 	case "dns":
 		h = hook(id, "https://no-such-host.invalid/hooks", subscription)

@@ -46,6 +46,9 @@ type Options struct {
 	Metrics http.Handler
 	// Environ resolves environment variables. Default os.LookupEnv.
 	Environ config.Environ
+	// Resolver looks up the names of backends and issuers. Nil means the
+	// platform's.
+	Resolver *net.Resolver
 	// Stdout is where the audit log goes if it is asked to. Default os.Stdout.
 	Stdout io.Writer
 	// LastGood says that the configuration is one that was kept from before,
@@ -67,6 +70,7 @@ type Gateway struct {
 	w3c        bool // it is that of W3C trace context alone
 	metrics    http.Handler
 	environ    config.Environ
+	resolver   *net.Resolver
 	version    string
 
 	started   *config.File // what listeners and queues were made from
@@ -110,7 +114,7 @@ type Gateway struct {
 // returns its error; after that ctx is not used.
 func New(ctx context.Context, f *config.File, o Options) (*Gateway, error) {
 	g := &Gateway{
-		log: o.Logger, tracing: o.Tracing, newRoot: o.NewRoot, propagator: o.Propagator, metrics: o.Metrics, environ: o.Environ, version: o.Version,
+		log: o.Logger, tracing: o.Tracing, newRoot: o.NewRoot, propagator: o.Propagator, metrics: o.Metrics, environ: o.Environ, resolver: o.Resolver, version: o.Version,
 		stats:     new(globalStats),
 		exchanges: sync.Pool{New: func() any { return new(exchange) }},
 		served:    make(chan struct{}),

@@ -34,21 +34,10 @@ func (g *Gateway) unchanged(t *config.Tenant, p *party) bool {
 func (g *Gateway) secretsOf(t *config.Tenant) (digest [sha256.Size]byte) {
 	h := sha256.New()
 	any := false
-	add := func(ref *config.SecretRef) {
-		if ref == nil {
-			return
-		}
+	for ref := range t.SecretRefs() {
 		any = true
-		value, err := g.secret(t.Secrets, *ref)
+		value, err := g.secret(t.Secrets, ref)
 		fmt.Fprintf(h, "%q %v\n", value, err)
-	}
-	for _, r := range t.Registrations {
-		for i := range r.Hooks {
-			add(r.Hooks[i].Bearer)
-			for j := range r.Hooks[i].Headers {
-				add(r.Hooks[i].Headers[j].Secret)
-			}
-		}
 	}
 	if any {
 		h.Sum(digest[:0])

@@ -44,7 +44,7 @@ func newConformance() conformance {
 			"HTTP/1.1 only; no HTTP/2 on either side",
 			"draft: an edit of a user.elicitation.result is refused where the same process was not told of the question, or was more than 24 hours or 1,024 questions of the tenant before",
 			"draft: there is no content upload; one that a backend advertises by hooks/configuration is left out",
-			"draft: OAuth to backends is not served; use bearer credentials by reference",
+			"draft: OAuth to backends is served for client_credentials with a configured issuer; authorization_code_pkce and discovery by a 401 challenge are not",
 		},
 	}
 	for _, v := range ahp.Versions {

@@ -22,17 +22,9 @@ func configFiles(f *config.File) []string {
 		if t.Secrets.Dir == "" {
 			continue
 		}
-		add := func(ref *config.SecretRef) {
-			if ref != nil && ref.Ref != "" {
+		for ref := range t.SecretRefs() {
+			if ref.Ref != "" {
 				files = append(files, filepath.Join(t.Secrets.Dir, filepath.FromSlash(ref.Ref)))
-			}
-		}
-		for _, reg := range t.Registrations {
-			for j := range reg.Hooks {
-				add(reg.Hooks[j].Bearer)
-				for k := range reg.Hooks[j].Headers {
-					add(reg.Hooks[j].Headers[k].Secret)
-				}
 			}
 		}
 	}
