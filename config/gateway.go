@@ -60,6 +60,9 @@ func (r *reader) file(s spot) *File {
 		d.choice("onFailure", &f.Discovery.OnFailure, "refuse", "skip")
 		d.done()
 	}
+	if at, ok := o.get("shared"); ok {
+		f.Shared = r.shared(at)
+	}
 	base := baseSettings{BackendSettings: DefaultBackend()}
 	if at, ok := o.get("breaker"); ok {
 		r.breaker(at, &base.Breaker)

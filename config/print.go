@@ -56,6 +56,9 @@ func (f *File) Print() []byte {
 	p.duration("timeout", f.Discovery.Timeout)
 	p.text("onFailure", f.Discovery.OnFailure)
 	p.close()
+	if f.Shared.Redis.URL != "" {
+		p.shared(&f.Shared)
+	}
 	if len(f.Tenants) == 1 && f.Tenants[0].Open {
 		p.tenantBody(&f.Tenants[0])
 		return p.out

@@ -29,6 +29,8 @@ type File struct {
 	Audit Audit
 	// Discovery is how backends that list no subscriptions are asked for them.
 	Discovery Discovery
+	// Shared is what replicas of the gateway have in common: by default nothing.
+	Shared Shared
 	// Tenants are in document order; there is at least one. A file without a
 	// tenants section yields one with ID "default" and Open set.
 	Tenants []Tenant
