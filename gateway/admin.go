@@ -17,7 +17,7 @@ func (g *Gateway) newPrivate(address net.Addr) *http.Server {
 			plain(w, http.StatusServiceUnavailable, "draining")
 			return
 		}
-		plain(w, http.StatusOK, "ready")
+		plain(w, http.StatusOK, "ready"+g.common.trouble())
 	})
 	if g.metrics != nil {
 		mux.Handle("GET /metrics", g.metrics)

@@ -108,7 +108,7 @@ func (g *Gateway) assembleParty(f *config.File, t *config.Tenant, previous *part
 		p.share = new(share)
 	}
 	if p.limiter == nil {
-		p.limiter = tenant.NewLimiter(limits)
+		p.limiter = g.newLimiter(t.ID, limits)
 	}
 	for _, r := range t.Registrations {
 		for i := range r.Hooks {
@@ -150,6 +150,9 @@ func (g *Gateway) assembleDocuments(ctx context.Context, s, previous *snapshot, 
 			if p.documents[v] != nil {
 				p.supported = append(p.supported, v)
 			}
+		}
+		if g.common != nil {
+			p.questionKeys = questionKeys(g.version, s.file, t, discovered)
 		}
 	}
 	return nil

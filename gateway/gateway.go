@@ -76,6 +76,7 @@ type Gateway struct {
 	exchanges sync.Pool
 
 	fingerprints *dedupe.Fingerprints
+	common       *common // nil unless replicas share state
 
 	public   *fasthttp.Server
 	listener net.Listener // nil until Start has succeeded
@@ -133,17 +134,25 @@ func New(ctx context.Context, f *config.File, o Options) (*Gateway, error) {
 	if o.MeterProvider == nil {
 		o.MeterProvider = metricnoop.NewMeterProvider()
 	}
+	if err := g.openCommon(&f.Shared); err != nil {
+		return nil, err
+	}
 	snap, err := g.assemble(ctx, f, nil)
 	if err != nil {
+		g.closeCommon()
 		return nil, err
 	}
 	g.store(snap)
 	g.public = g.newPublic(f)
 	err = g.instrument(o.MeterProvider.Meter(scope))
 	if err == nil {
+		err = g.instrumentCommon(o.MeterProvider.Meter(scope))
+	}
+	if err == nil {
 		err = g.openAudit(f, o.Stdout)
 	}
 	if err != nil {
+		g.closeCommon()
 		closePeers(snap, nil)
 		return nil, err
 	}
@@ -350,6 +359,7 @@ func needRestart(old, f *config.File) []string {
 	differ("tls", old.TLS != f.TLS)
 	differ("log", old.Log != f.Log)
 	differ("audit", old.Audit.File != f.Audit.File || old.Audit.Stdout != f.Audit.Stdout || old.Audit.Overflow != f.Audit.Overflow)
+	differ("shared", old.Shared != f.Shared)
 	differ("limits.body", a.Body != b.Body)
 	differ("limits.bodyBytes", a.BodyBytes != b.BodyBytes)
 	differ("limits.headers", a.Headers != b.Headers)
@@ -408,6 +418,7 @@ func (g *Gateway) Shutdown(ctx context.Context) error {
 			failed = errors.Join(failed, fmt.Errorf("gateway: %w", err))
 		}
 	}
+	g.closeCommon()
 	closePeers(g.current.Load(), nil)
 	if g.private != nil {
 		if err := g.private.Shutdown(ctx); err != nil {

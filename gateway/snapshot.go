@@ -38,8 +38,11 @@ type party struct {
 	peers     []*peer
 	// discovered is how those of them answered that list no subscriptions.
 	discovered []discovery
-	share      *share // of the room for observations
-	stats      *partyStats
+	// questionKeys start the keys of its questions in the state that replicas
+	// share: "" where there is none.
+	questionKeys string
+	share        *share // of the room for observations
+	stats        *partyStats
 }
 
 // document is one registration document, resolved to what is called for each event.

@@ -58,6 +58,7 @@ const (
 	attrCode    = attribute.Key("rpc.jsonrpc.error_code")
 	attrState   = attribute.Key("ahp.breaker.state")
 	attrResult  = attribute.Key("ahp.result")
+	attrShared  = attribute.Key("ahp.shared.operation")
 )
 
 // refusal is why a request was answered before it was an event.
@@ -77,6 +78,7 @@ const (
 	refusedRate
 	refusedTenantInFlight
 	refusedInFlight
+	refusedShared
 
 	refusalCount
 )
@@ -95,6 +97,7 @@ var refusalNames = [refusalCount]string{
 	refusedRate:           "rate",
 	refusedTenantInFlight: "tenant_in_flight",
 	refusedInFlight:       "in_flight",
+	refusedShared:         "shared",
 }
 
 // globalStats count what belongs to no tenant.
@@ -132,7 +135,7 @@ type partyStats struct {
 	dedupe                        [dedupe.Abandoned + 1]atomic.Uint64
 	errors                        [len(errorCodes) + 1]atomic.Uint64 // the last is of no code there
 	observed, repeated, invalid   atomic.Uint64                      // hooks/observe
-	throttled                     [tenant.DeniedRate + 1]atomic.Uint64
+	throttled                     [tenant.DeniedUnknown + 1]atomic.Uint64
 
 	shared     []attribute.KeyValue
 	attributes metric.MeasurementOption // of the tenant itself
@@ -174,8 +177,8 @@ var partySeries = func() (all []timeSeries[partyStats]) {
 	add(instrumentNotifications, false, attrResult.String("accepted"), func(s *partyStats) *atomic.Uint64 { return &s.observed })
 	add(instrumentNotifications, false, attrResult.String("repeated"), func(s *partyStats) *atomic.Uint64 { return &s.repeated })
 	add(instrumentNotifications, false, attrResult.String("invalid"), func(s *partyStats) *atomic.Uint64 { return &s.invalid })
-	for _, d := range []tenant.Denied{tenant.DeniedInFlight, tenant.DeniedRate} {
-		add(instrumentThrottled, true, attrReason.String(d.String()), func(s *partyStats) *atomic.Uint64 { return &s.throttled[d] })
+	for d := tenant.DeniedInFlight; d <= tenant.DeniedUnknown; d++ {
+		add(instrumentThrottled, d != tenant.DeniedUnknown, attrReason.String(d.String()), func(s *partyStats) *atomic.Uint64 { return &s.throttled[d] })
 	}
 	return all
 }()
