@@ -308,13 +308,14 @@ type fault struct {
 	name     string
 	strike   func(*redistest.Server, *redistest.Link)
 	mend     func(*redistest.Server, *redistest.Link)
+	hangs    bool // nothing tells but that there is no reply
 	noOutage bool
 }
 
 var faults = []fault{
 	{name: "killed", strike: func(s *redistest.Server, _ *redistest.Link) { s.Kill() }, mend: func(s *redistest.Server, _ *redistest.Link) { s.Restart() }},
-	{name: "paused", strike: func(s *redistest.Server, _ *redistest.Link) { s.Pause() }, mend: func(s *redistest.Server, _ *redistest.Link) { s.Resume() }},
-	{name: "cut off", strike: func(_ *redistest.Server, l *redistest.Link) { l.Cut() }, mend: func(_ *redistest.Server, l *redistest.Link) { l.Mend() }},
+	{name: "paused", strike: func(s *redistest.Server, _ *redistest.Link) { s.Pause() }, mend: func(s *redistest.Server, _ *redistest.Link) { s.Resume() }, hangs: true},
+	{name: "cut off", strike: func(_ *redistest.Server, l *redistest.Link) { l.Cut() }, mend: func(_ *redistest.Server, l *redistest.Link) { l.Mend() }, hangs: true},
 	{name: "restarted", strike: func(s *redistest.Server, _ *redistest.Link) { s.Kill(); s.Restart() }, mend: func(*redistest.Server, *redistest.Link) {}},
 	{name: "flushed", strike: func(s *redistest.Server, _ *redistest.Link) { s.Command("FLUSHALL") }, mend: func(s *redistest.Server, _ *redistest.Link) { s.Command("FLUSHALL") }, noOutage: true},
 }
@@ -330,7 +331,11 @@ func TestServerFaultsUnderLoad(t *testing.T) {
 				server, b := redistest.Start(t), judge(t)
 				link := server.Connect()
 				doc := registration("0.1", hook("com.example.b", b.URL, intercepts("0.1", "fail-closed", 20_000)))
-				text := open(doc, "shared: {redis: {url: redis://"+link.Address+"}, onFailure: "+onFailure+"}", "limits: {rate: 1000000, burst: 1000000}")
+				timeout := "5s" // not for a machine that is busy with something else
+				if f.hangs {
+					timeout = "250ms"
+				}
+				text := open(doc, "shared: {redis: {url: redis://"+link.Address+", timeout: "+timeout+"}, onFailure: "+onFailure+"}", "limits: {rate: 1000000, burst: 1000000}")
 				m, meter := measured(t)
 				all := []*rig{start(t, text, meter), start(t, text)}
 				var answered, refused atomic.Int64
@@ -379,14 +384,25 @@ func TestServerFaultsUnderLoad(t *testing.T) {
 				if failed := m.failures(); failed == 0 && !f.noOutage {
 					t.Error("ahp.gateway.shared.failures counts nothing; want the failures")
 				}
-				before := b.Count()
-				deliver(all, "after", 50, func(id string, a *reply) {
-					if got := a.decision(); got != expected(id) {
-						t.Errorf("event %s after it was over = %s; want %s", id, got, expected(id))
+				// A busy machine may look like a server that hangs once more.
+				const tries = 10
+				for try := 1; ; try++ {
+					before, decided := b.Count(), new(atomic.Int64)
+					deliver(all, fmt.Sprint("after", try, "-"), 50, func(id string, a *reply) {
+						switch got := a.decision(); {
+						case got == expected(id):
+							decided.Add(1)
+						case a.status != http.StatusServiceUnavailable && got != "error -32003":
+							t.Errorf("event %s after it was over = %s; want %s or none", id, got, expected(id))
+						}
+					})
+					evaluated := b.Count() - before
+					if decided.Load() == 100 && evaluated == 50 {
+						break
 					}
-				})
-				if got := b.Count() - before; got < 50 || got > 55 {
-					t.Errorf("50 events to 2 replicas after it was over made %d evaluations; want 50, or little more", got)
+					if try == tries {
+						t.Fatalf("50 events to 2 replicas after it was over = %d decisions by %d evaluations; want 100 by 50", decided.Load(), evaluated)
+					}
 				}
 			})
 		}

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"math/rand/v2"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -64,17 +65,20 @@ type Lease struct {
 	token    string
 	deadline time.Time
 	finished atomic.Bool
+	asked    bool      // the server may have granted it
+	ends     time.Time // if it did
 }
 
 // Ask returns the answer to a question, for Hit and Joined, or leave to evaluate
 // it, for Lead and Unavailable. While another replica evaluates it, Ask waits.
 // It takes one round trip where it does not have to wait.
 func (s *Store) Ask(q *Question) (answer []byte, outcome Outcome, lease *Lease) {
-	lease = &Lease{store: s, key: s.settings.Prefix + ":" + q.Key, token: crand.Text(), deadline: q.Deadline}
+	lease = &Lease{store: s, key: s.settings.Prefix + ":" + q.Key, token: crand.Text(), deadline: q.Deadline, ends: time.Now().Add(q.Lease)}
 	args := []string{string(q.Fingerprint[:]), lease.token, milliseconds(q.Lease)}
 	keys := []string{lease.key}
 	for wait := firstLook; ; wait = min(2*wait, lastLook) {
 		r, class := s.call(Begin, s.scripts.begin, q.Deadline, keys, args)
+		lease.asked = lease.asked || class != Skipped && class != Busy
 		switch {
 		case class == OK:
 		case !time.Now().Before(q.Deadline):
@@ -132,8 +136,45 @@ func (l *Lease) Finish(answer []byte, remember time.Duration) {
 		kept, how = remember, "1"
 	}
 	// The call may outlive its caller, and the answer's bytes may not.
-	l.store.call(Finish, l.store.scripts.finish, l.deadline,
+	_, class := l.store.call(Finish, l.store.scripts.finish, l.deadline,
 		[]string{l.key, passing(l.key, l.token)}, []string{l.token, string(answer), milliseconds(kept), how})
+	if class != OK && l.asked {
+		l.store.orphans.add(l)
+	}
+}
+
+// orphans are leases that could not be ended, which would hold up whoever asks
+// the same until they run out. They are given back when the server works again.
+type orphans struct {
+	mu     sync.Mutex
+	leases []*Lease
+}
+
+// maxOrphans bounds them. What is beyond it runs out by itself.
+const maxOrphans = 4096
+
+func (o *orphans) add(l *Lease) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.leases) < maxOrphans {
+		o.leases = append(o.leases, l)
+	}
+}
+
+// giveBack gives back the orphans that have not run out, until a call fails.
+func (s *Store) giveBack() {
+	s.orphans.mu.Lock()
+	leases := s.orphans.leases
+	s.orphans.leases = nil
+	s.orphans.mu.Unlock()
+	for _, l := range leases {
+		if !time.Now().Before(l.ends) {
+			continue
+		}
+		if _, class := s.call(Finish, s.scripts.finish, l.ends, []string{l.key, passing(l.key, l.token)}, []string{l.token, "", "1", "0"}); class != OK {
+			return
+		}
+	}
 }
 
 // passing is where a leader leaves an answer that may not be remembered.

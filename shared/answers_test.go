@@ -193,6 +193,30 @@ func TestLostGrant(t *testing.T) {
 	want(t, "Ask", answer, got, "a", Hit)
 }
 
+// A lease that could not be ended while the server was out of reach is given back
+// when it is there again: nobody waits for its end.
+func TestOrphans(t *testing.T) {
+	server := redistest.Start(t)
+	link := server.Connect()
+	told, change := changes()
+	st := open(t, link.Address, told, func(s *Settings) { s.Timeout = 50 * time.Millisecond })
+	answer, got, lease := st.Ask(question("q", "m"))
+	want(t, "Ask", answer, got, "", Lead)
+	link.Cut()
+	for range patience {
+		st.Ask(question("other", "m"))
+	}
+	lease.Finish([]byte("nobody's"), time.Minute)
+	<-change
+	link.Mend()
+	<-change
+	answer, got, _ = open(t, server.Address).Ask(question("q", "m"))
+	want(t, "Ask of another replica", answer, got, "", Lead)
+	if got := len(st.orphans.leases); got != 0 {
+		t.Errorf("%d orphans are left; want none", got)
+	}
+}
+
 // What no replica left there is nobody's answer.
 func TestOddValues(t *testing.T) {
 	server := redistest.Start(t)

@@ -52,7 +52,8 @@ type Store struct {
 	// caller finds malformed in an answer.
 	Failures [OperationCount][ClassCount]atomic.Uint64
 	// cause is the Class for which the server is not asked, or OK.
-	cause atomic.Uint32
+	cause   atomic.Uint32
+	orphans orphans
 
 	mu    sync.Mutex
 	ended bool
@@ -68,7 +69,7 @@ type connection struct {
 	failures atomic.Int32 // in a row
 }
 
-// Open returns a store. It tries to reach the server, for two seconds at most,
+// Open returns a store. It tries to reach the server, for some seconds at most,
 // and goes on trying for as long as that fails.
 func Open(s Settings) *Store {
 	st := &Store{settings: s, scripts: newScripts(), end: make(chan struct{})}
@@ -228,6 +229,7 @@ func (s *Store) reconnect(old *connection, class Class, reply string) {
 			c.client.Close()
 			return
 		}
+		s.giveBack()
 		s.tell(OK, "")
 		return
 	}
