@@ -46,7 +46,7 @@ var architecture = map[string]rule{
 	"cmd/ahp-gateway": {
 		ours:    []string{"ahp", "config", "gateway", "internal/samplepolicy", "routing", "telemetry"},
 		modules: []string{"github.com/fsnotify/fsnotify", "github.com/spf13/cobra"},
-		tests:   []string{"internal/fakebackend"},
+		tests:   []string{"internal/fakebackend", "internal/redistest"},
 	},
 	"config": {
 		ours:    []string{"ahp", "egress"},
@@ -57,21 +57,23 @@ var architecture = map[string]rule{
 	"dedupe":   {modules: []string{"github.com/hashicorp/golang-lru/v2"}},
 	"egress":   {},
 	"gateway": {
-		ours: []string{"ahp", "audit", "backend", "breaker", "config", "decision", "dedupe", "routing", "tenant"},
+		ours: []string{"ahp", "audit", "backend", "breaker", "config", "decision", "dedupe", "routing", "shared", "tenant"},
 		modules: []string{
 			"github.com/valyala/fasthttp",
 			"go.opentelemetry.io/otel",
 			"go.opentelemetry.io/otel/metric",
 			"go.opentelemetry.io/otel/trace",
 		},
-		tests: []string{"golang.org/x/net", "internal/fakebackend", "go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/sdk/metric"},
+		tests: []string{"golang.org/x/net", "internal/fakebackend", "internal/redistest", "go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/sdk/metric"},
 	},
 	"internal/fakebackend": {
 		ours:    []string{"ahp"},
 		modules: []string{"github.com/valyala/fasthttp"},
 	},
+	"internal/redistest":    {},
 	"internal/samplepolicy": {},
 	"routing":               {ours: []string{"ahp"}},
+	"shared":                {modules: []string{"github.com/redis/rueidis"}, tests: []string{"internal/redistest"}},
 	"telemetry": {
 		modules: []string{
 			"github.com/go-logr/logr",

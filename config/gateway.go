@@ -65,6 +65,9 @@ func (r *reader) file(s spot) *File {
 		m.count("tenants", &f.Metrics.Tenants, 0, maxMeasured)
 		m.done()
 	}
+	if at, ok := o.get("shared"); ok {
+		f.Shared = r.shared(at)
+	}
 	base := baseSettings{BackendSettings: DefaultBackend()}
 	if at, ok := o.get("breaker"); ok {
 		r.breaker(at, &base.Breaker)

@@ -105,6 +105,9 @@ func (p *printer) settings(f *File) {
 	p.open("metrics")
 	p.int("tenants", f.Metrics.Tenants)
 	p.close()
+	if f.Shared.Redis.URL != "" {
+		p.shared(&f.Shared)
+	}
 }
 
 func (p *printer) limits(l *Limits) {

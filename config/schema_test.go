@@ -119,6 +119,8 @@ var beyondSchema = map[string]string{
 	"gateway-open-listen.yaml":         "loopback is more than a pattern",
 	"gateway-open-ref.yaml":            "depends on the grant",
 	"gateway-registration-twice.yaml":  "looks into a file",
+	"gateway-shared-ca.yaml":           "looks into a file",
+	"gateway-shared-port.yaml":         "ports are a range",
 	"gateway-tenant-grants.yaml":       "depends on the grant",
 	"gateway-tenants-dir.yaml":         "looks into files",
 	"gateway-tls-missing.yaml":         "looks into files",

@@ -32,6 +32,8 @@ type File struct {
 	Discovery Discovery
 	// Metrics bounds the time series of tenants.
 	Metrics Metrics
+	// Shared is what replicas of the gateway have in common: by default nothing.
+	Shared Shared
 	// Tenants are in document order, and after them those of TenantsDir by the
 	// names of their files. There is at least one, unless TenantsDir is set. A
 	// file that says neither yields one with ID "default" and Open set.

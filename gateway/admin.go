@@ -17,11 +17,11 @@ func (g *Gateway) newPrivate(address net.Addr) *http.Server {
 			plain(w, http.StatusServiceUnavailable, "draining")
 			return
 		}
+		state := "ready"
 		if g.stats.lastGood.Load() {
-			plain(w, http.StatusOK, "ready, with the last good configuration: the present one has a mistake")
-			return
+			state = "ready, with the last good configuration: the present one has a mistake"
 		}
-		plain(w, http.StatusOK, "ready")
+		plain(w, http.StatusOK, state+g.common.trouble())
 	})
 	if g.metrics != nil {
 		mux.Handle("GET /metrics", g.metrics)

@@ -119,7 +119,7 @@ func (g *Gateway) assembleParty(f *config.File, t *config.Tenant, previous *part
 		p.bodies = new(atomic.Int64)
 	}
 	if p.limiter == nil {
-		p.limiter = tenant.NewLimiter(limits)
+		p.limiter = g.newLimiter(t.ID, limits)
 	}
 	if p.seat == nil && !t.Open { // an open one is alone
 		p.seat = tenant.NewSeat(t.Weight)
@@ -168,6 +168,9 @@ func (g *Gateway) assembleDocuments(ctx context.Context, s, previous *snapshot, 
 			if p.documents[v] != nil {
 				p.supported = append(p.supported, v)
 			}
+		}
+		if g.common != nil {
+			p.questionKeys = questionKeys(g.version, s.file, t, discovered)
 		}
 	}
 	return nil

@@ -88,6 +88,7 @@ type Gateway struct {
 	exchanges sync.Pool
 
 	fingerprints *dedupe.Fingerprints
+	common       *common // nil unless replicas share state
 
 	public   *fasthttp.Server
 	listener net.Listener // nil until Start has succeeded
@@ -147,8 +148,12 @@ func New(ctx context.Context, f *config.File, o Options) (*Gateway, error) {
 	if o.MeterProvider == nil {
 		o.MeterProvider = metricnoop.NewMeterProvider()
 	}
+	if err := g.openCommon(&f.Shared); err != nil {
+		return nil, err
+	}
 	snap, err := g.assemble(ctx, f, nil)
 	if err != nil {
+		g.closeCommon()
 		return nil, err
 	}
 	g.store(snap)
@@ -159,9 +164,13 @@ func New(ctx context.Context, f *config.File, o Options) (*Gateway, error) {
 	g.public = g.newPublic(f)
 	err = g.instrument(o.MeterProvider.Meter(scope))
 	if err == nil {
+		err = g.instrumentCommon(o.MeterProvider.Meter(scope))
+	}
+	if err == nil {
 		err = g.openAudit(f, o.Stdout)
 	}
 	if err != nil {
+		g.closeCommon()
 		closePeers(snap, nil)
 		return nil, err
 	}
@@ -371,6 +380,7 @@ func needRestart(old, f *config.File) []string {
 	differ("log", old.Log != f.Log)
 	differ("audit", old.Audit.File != f.Audit.File || old.Audit.Stdout != f.Audit.Stdout || old.Audit.Overflow != f.Audit.Overflow)
 	differ("metrics", old.Metrics != f.Metrics)
+	differ("shared", old.Shared != f.Shared)
 	differ("limits.body", a.Body != b.Body)
 	differ("limits.bodyBytes", a.BodyBytes != b.BodyBytes)
 	differ("limits.headers", a.Headers != b.Headers)
@@ -429,6 +439,7 @@ func (g *Gateway) Shutdown(ctx context.Context) error {
 			failed = errors.Join(failed, fmt.Errorf("gateway: %w", err))
 		}
 	}
+	g.closeCommon()
 	closePeers(g.current.Load(), nil)
 	if g.private != nil {
 		if err := g.private.Shutdown(ctx); err != nil {

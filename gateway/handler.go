@@ -13,6 +13,7 @@ import (
 	"github.com/ahp-gateway/ahp-gateway/ahp"
 	"github.com/ahp-gateway/ahp-gateway/audit"
 	"github.com/ahp-gateway/ahp-gateway/dedupe"
+	"github.com/ahp-gateway/ahp-gateway/shared"
 	"github.com/ahp-gateway/ahp-gateway/tenant"
 )
 
@@ -89,6 +90,11 @@ func (g *Gateway) handle(ctx *fasthttp.RequestCtx) {
 		party.stats.throttled[denied].Add(1)
 		retryAfter(ctx, wait)
 		g.refuse(ctx, refusedRate, fasthttp.StatusTooManyRequests, "the tenant is over its rate")
+		return
+	case tenant.DeniedUnknown:
+		party.stats.throttled[denied].Add(1)
+		retryAfter(ctx, wait)
+		g.refuse(ctx, refusedShared, fasthttp.StatusServiceUnavailable, "the tenant's rate is not known at the moment")
 		return
 	default:
 		party.stats.throttled[denied].Add(1)
@@ -185,23 +191,46 @@ func (g *Gateway) intercept(ctx *fasthttp.RequestCtx, x *exchange, doc *document
 	g.startRequest(x, &ctx.Request.Header)
 	g.fingerprints.Make(&x.fingerprint, x.msg.Body)
 	known, how, lead := x.party.answers.Begin(dedupe.KeyOf(x.msg.Event.Source, x.msg.Event.ID), x.fingerprint, x.deadline)
+	var lease *shared.Lease // nil unless replicas share what they know
+	if lead != nil {
+		// Whatever happens to the leader, those that joined are let go.
+		defer lead.Finish(nil, false)
+		if g.common != nil {
+			known, how, lease = g.common.ask(x, doc)
+			defer lease.Finish(nil, 0)
+		}
+	}
 	x.party.stats.dedupe[how].Add(1)
 	x.dedupe = how
 	switch how {
 	case dedupe.Hit, dedupe.Joined:
 		x.answer = append(x.answer[:0], known...)
 		x.readNote(doc)
+		if lead != nil {
+			x.tell(doc)
+			lead.Finish(x.answer, false)
+		}
 	case dedupe.TimedOut, dedupe.Abandoned:
 		x.fail(unavailable)
 	case dedupe.Miss:
-		// Whatever happens to the leader, those that joined are let go.
-		defer lead.Finish(nil, false)
 		x.evaluate(doc)
 		lead.Finish(x.answer, x.final())
+		if lease != nil {
+			g.common.leave(x, lease)
+		}
 	default:
 		x.evaluate(doc)
+		if lead != nil {
+			lead.Finish(x.answer, false)
+		}
 	}
 	answer(ctx, x.answer[noteSize:])
+	if lead != nil && how == dedupe.Abandoned {
+		// Nobody evaluates it but this request, which may not now.
+		x.dedupe = dedupe.Miss
+		ctx.SetStatusCode(fasthttp.StatusServiceUnavailable)
+		retryAfter(ctx, time.Second)
+	}
 	if how == dedupe.Miss || how == dedupe.Conflict {
 		x.settle(doc)
 	}
@@ -213,11 +242,16 @@ func (g *Gateway) intercept(ctx *fasthttp.RequestCtx, x *exchange, doc *document
 // told of from here on: those that are asked get no second copy from the
 // harness, and observers hear of it when it is settled.
 func (x *exchange) evaluate(doc *document) {
+	x.tell(doc)
+	x.decide(doc)
+}
+
+// tell remembers of an event that it is told of, here or by another replica.
+func (x *exchange) tell(doc *document) {
 	if x.msg.Version == ahp.Draft {
 		x.party.observed.Add(occurrence(&x.msg))
 		x.learn(doc)
 	}
-	x.decide(doc)
 }
 
 // dedupeNames are the audit record's words for what the event-id cache knew.

@@ -40,11 +40,14 @@ type party struct {
 	peers     []*peer
 	// discovered is how those of them answered that list no subscriptions.
 	discovered []discovery
-	share      *share        // of the room for observations
-	bodies     *atomic.Int64 // bytes of the large ones that are being answered
-	seat       *tenant.Seat  // among the places for requests in flight; nil for an open tenant
-	allowance  *allowance    // nil without a quota
-	stats      *partyStats
+	// questionKeys start the keys of its questions in the state that replicas
+	// share: "" where there is none.
+	questionKeys string
+	share        *share        // of the room for observations
+	bodies       *atomic.Int64 // bytes of the large ones that are being answered
+	seat         *tenant.Seat  // among the places for requests in flight; nil for an open tenant
+	allowance    *allowance    // nil without a quota
+	stats        *partyStats
 }
 
 // document is one registration document, resolved to what is called for each event.

@@ -58,6 +58,7 @@ const (
 	attrCode    = attribute.Key("rpc.jsonrpc.error_code")
 	attrState   = attribute.Key("ahp.breaker.state")
 	attrResult  = attribute.Key("ahp.result")
+	attrShared  = attribute.Key("ahp.shared.operation")
 )
 
 // refusal is why a request was answered before it was an event.
@@ -81,6 +82,7 @@ const (
 	refusedTenantBodies
 	refusedShare
 	refusedInFlight
+	refusedShared
 
 	refusalCount
 )
@@ -103,6 +105,7 @@ var refusalNames = [refusalCount]string{
 	refusedTenantBodies:   "tenant_bodies",
 	refusedShare:          "share",
 	refusedInFlight:       "in_flight",
+	refusedShared:         "shared",
 }
 
 // globalStats count what belongs to no tenant.
@@ -140,7 +143,7 @@ type partyStats struct {
 	dedupe                        [dedupe.Abandoned + 1]atomic.Uint64
 	errors                        [len(errorCodes) + 1]atomic.Uint64 // the last is of no code there
 	observed, repeated, invalid   atomic.Uint64                      // hooks/observe
-	throttled                     [tenant.DeniedBodies + 1]atomic.Uint64
+	throttled                     [tenant.DeniedUnknown + 1]atomic.Uint64
 
 	shared     []attribute.KeyValue
 	attributes metric.MeasurementOption // of the tenant itself
@@ -182,8 +185,8 @@ var partySeries = func() (all []timeSeries[partyStats]) {
 	add(instrumentNotifications, false, attrResult.String("accepted"), func(s *partyStats) *atomic.Uint64 { return &s.observed })
 	add(instrumentNotifications, false, attrResult.String("repeated"), func(s *partyStats) *atomic.Uint64 { return &s.repeated })
 	add(instrumentNotifications, false, attrResult.String("invalid"), func(s *partyStats) *atomic.Uint64 { return &s.invalid })
-	for _, d := range []tenant.Denied{tenant.DeniedInFlight, tenant.DeniedRate, tenant.DeniedQuota, tenant.DeniedShare, tenant.DeniedBodies} {
-		add(instrumentThrottled, true, attrReason.String(d.String()), func(s *partyStats) *atomic.Uint64 { return &s.throttled[d] })
+	for _, d := range []tenant.Denied{tenant.DeniedInFlight, tenant.DeniedRate, tenant.DeniedQuota, tenant.DeniedShare, tenant.DeniedBodies, tenant.DeniedUnknown} {
+		add(instrumentThrottled, d != tenant.DeniedUnknown, attrReason.String(d.String()), func(s *partyStats) *atomic.Uint64 { return &s.throttled[d] })
 	}
 	return all
 }()
