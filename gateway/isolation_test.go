@@ -344,3 +344,34 @@ func TestFloodOfEventIDs(t *testing.T) {
 		t.Errorf("backends were called %d and %d times; want %d, one event twice, and %d", calls[0], calls[1], flood+1, remembered)
 	}
 }
+
+// However many bodies come at once, the room and its shares are kept to.
+func TestBodiesConcurrently(t *testing.T) {
+	b := &bodies{max: 1000}
+	var all sync.WaitGroup
+	for range 2 {
+		share := new(atomic.Int64)
+		for range 4 {
+			all.Go(func() {
+				for range 2000 {
+					if !b.take(share, 0, 70) {
+						continue
+					}
+					if used := b.used.Load(); used > b.max {
+						t.Errorf("%d bytes are taken; want at most %d", used, b.max)
+					}
+					b.give(share, 70)
+				}
+			})
+		}
+		defer func() {
+			if share.Load() != 0 {
+				t.Errorf("%d bytes are held at rest; want 0", share.Load())
+			}
+		}()
+	}
+	all.Wait()
+	if b.used.Load() != 0 {
+		t.Errorf("%d bytes are taken at rest; want 0", b.used.Load())
+	}
+}
