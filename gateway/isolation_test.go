@@ -303,6 +303,27 @@ func (c counting) Intercept(call *ahp.Call, resp *ahp.Response) ahp.Failure {
 
 func (counting) Observe(*ahp.Call) ahp.Failure { return ahp.Failure{} }
 
+// direct returns what sends an event to g past its sockets, with a header line.
+// It is for tests that send very many.
+func direct(t *testing.T, g *Gateway) (send func(id, header string)) {
+	var ctx fasthttp.RequestCtx
+	ctx.Init(&fasthttp.Request{}, nil, nil)
+	head := "POST /hooks HTTP/1.1\r\nHost: gateway\r\nContent-Type: application/json\r\nContent-Length: 0\r\n\r\n"
+	if err := ctx.Request.Read(bufio.NewReader(strings.NewReader(head))); err != nil {
+		t.Fatal(err)
+	}
+	return func(id, header string) {
+		name, value, _ := strings.Cut(header, ": ")
+		ctx.Request.Header.Set(name, value)
+		ctx.Request.SetBodyRaw([]byte(event01(id)))
+		ctx.Response.Reset()
+		g.handle(&ctx)
+		if answer := string(ctx.Response.Body()); !strings.Contains(answer, `"effects":[]`) {
+			t.Fatalf("%s with %s = %s; want no objection", id, header, answer)
+		}
+	}
+}
+
 // However many events one tenant sends, another's answers are remembered.
 func TestFloodOfEventIDs(t *testing.T) {
 	const flood, remembered = 100_000, 100
@@ -317,19 +338,7 @@ func TestFloodOfEventIDs(t *testing.T) {
 	for i, p := range g.current.Load().parties {
 		p.peers[0].breaker = breaker.New(counting{&calls[i]}, breaker.Settings{})
 	}
-	send := func(id, who string) {
-		var ctx fasthttp.RequestCtx
-		ctx.Init(&fasthttp.Request{}, nil, nil)
-		body := event01(id)
-		head := fmt.Sprintf("POST /hooks HTTP/1.1\r\nHost: gateway\r\n%s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", who, len(body), body)
-		if err := ctx.Request.Read(bufio.NewReader(strings.NewReader(head))); err != nil {
-			t.Fatal(err)
-		}
-		g.handle(&ctx)
-		if answer := string(ctx.Response.Body()); !strings.Contains(answer, `"effects":[]`) {
-			t.Fatalf("%s of %s = %s; want no objection", id, who, answer)
-		}
-	}
+	send := direct(t, g)
 	for i := range remembered {
 		send(fmt.Sprint("mine", i), neighbour)
 	}
