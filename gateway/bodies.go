@@ -44,21 +44,33 @@ const freeBody = 16 << 10
 // that there is no room. Whoever sends it has share bytes in all: beside another
 // body of its own it may use no more than what it leaves free, so that however
 // much one sends, there is room for the next.
+//
+// Nothing is reserved, not even for a moment, for what is then refused: nobody
+// is refused because of that. Where the last bytes are asked for at the same
+// time, one of those who ask may be refused for another that gets them.
 func (b *bodies) take(share *atomic.Int64, held, n int64) bool {
-	own := share.Add(n)
 	for {
-		used := b.used.Load()
-		free := b.max - used - n
-		if free < 0 || own > free && own > held+n {
-			share.Add(-n)
+		own, used := share.Load(), b.used.Load()
+		if !b.fits(own, used, held, n) {
 			return false
 		}
-		// Never more than there is, not even for a moment: nobody is refused
-		// because of one who is refused as well.
-		if b.used.CompareAndSwap(used, used+n) {
-			return true
+		if !share.CompareAndSwap(own, own+n) {
+			continue
 		}
+		for !b.used.CompareAndSwap(used, used+n) {
+			if used = b.used.Load(); !b.fits(own, used, held, n) {
+				share.Add(-n)
+				return false
+			}
+		}
+		return true
 	}
+}
+
+// fits reports whether there is room for n more bytes of a body.
+func (b *bodies) fits(own, used, held, n int64) bool {
+	free := b.max - used - n
+	return free >= 0 && (own+n <= free || own == held)
 }
 
 // give returns what take reserved.

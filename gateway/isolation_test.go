@@ -303,6 +303,27 @@ func (c counting) Intercept(call *ahp.Call, resp *ahp.Response) ahp.Failure {
 
 func (counting) Observe(*ahp.Call) ahp.Failure { return ahp.Failure{} }
 
+// direct returns what sends an event to g past its sockets, with a header line.
+// It is for tests that send very many.
+func direct(t *testing.T, g *Gateway) (send func(id, header string)) {
+	var ctx fasthttp.RequestCtx
+	ctx.Init(&fasthttp.Request{}, nil, nil)
+	head := "POST /hooks HTTP/1.1\r\nHost: gateway\r\nContent-Type: application/json\r\nContent-Length: 0\r\n\r\n"
+	if err := ctx.Request.Read(bufio.NewReader(strings.NewReader(head))); err != nil {
+		t.Fatal(err)
+	}
+	return func(id, header string) {
+		name, value, _ := strings.Cut(header, ": ")
+		ctx.Request.Header.Set(name, value)
+		ctx.Request.SetBodyRaw([]byte(event01(id)))
+		ctx.Response.Reset()
+		g.handle(&ctx)
+		if answer := string(ctx.Response.Body()); !strings.Contains(answer, `"effects":[]`) {
+			t.Fatalf("%s with %s = %s; want no objection", id, header, answer)
+		}
+	}
+}
+
 // However many events one tenant sends, another's answers are remembered.
 func TestFloodOfEventIDs(t *testing.T) {
 	const flood, remembered = 100_000, 100
@@ -317,19 +338,7 @@ func TestFloodOfEventIDs(t *testing.T) {
 	for i, p := range g.current.Load().parties {
 		p.peers[0].breaker = breaker.New(counting{&calls[i]}, breaker.Settings{})
 	}
-	send := func(id, who string) {
-		var ctx fasthttp.RequestCtx
-		ctx.Init(&fasthttp.Request{}, nil, nil)
-		body := event01(id)
-		head := fmt.Sprintf("POST /hooks HTTP/1.1\r\nHost: gateway\r\n%s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", who, len(body), body)
-		if err := ctx.Request.Read(bufio.NewReader(strings.NewReader(head))); err != nil {
-			t.Fatal(err)
-		}
-		g.handle(&ctx)
-		if answer := string(ctx.Response.Body()); !strings.Contains(answer, `"effects":[]`) {
-			t.Fatalf("%s of %s = %s; want no objection", id, who, answer)
-		}
-	}
+	send := direct(t, g)
 	for i := range remembered {
 		send(fmt.Sprint("mine", i), neighbour)
 	}
@@ -342,5 +351,36 @@ func TestFloodOfEventIDs(t *testing.T) {
 	send("flood0", hostile) // was forgotten: what it may remember is bounded
 	if calls[0] != flood+1 || calls[1] != remembered {
 		t.Errorf("backends were called %d and %d times; want %d, one event twice, and %d", calls[0], calls[1], flood+1, remembered)
+	}
+}
+
+// However many bodies come at once, the room and its shares are kept to.
+func TestBodiesConcurrently(t *testing.T) {
+	b := &bodies{max: 1000}
+	var all sync.WaitGroup
+	for range 2 {
+		share := new(atomic.Int64)
+		for range 4 {
+			all.Go(func() {
+				for range 2000 {
+					if !b.take(share, 0, 70) {
+						continue
+					}
+					if used := b.used.Load(); used > b.max {
+						t.Errorf("%d bytes are taken; want at most %d", used, b.max)
+					}
+					b.give(share, 70)
+				}
+			})
+		}
+		defer func() {
+			if share.Load() != 0 {
+				t.Errorf("%d bytes are held at rest; want 0", share.Load())
+			}
+		}()
+	}
+	all.Wait()
+	if b.used.Load() != 0 {
+		t.Errorf("%d bytes are taken at rest; want 0", b.used.Load())
 	}
 }
