@@ -282,3 +282,14 @@ func TestRejectedToken(t *testing.T) {
 		}
 	})
 }
+
+// A call with a token that is at hand costs no allocation and takes no lock.
+func TestTokenAtHandIsFree(t *testing.T) {
+	held := new(tokens)
+	held.current.Store(&token{refresh: time.Now().Add(time.Hour), expires: time.Now().Add(time.Hour)})
+	held.mu.Lock()
+	deadline := time.Now().Add(time.Hour)
+	if n := testing.AllocsPerRun(100, func() { _, _ = held.get(deadline) }); n != 0 {
+		t.Errorf("get of a token at hand allocates %v times; want 0", n)
+	}
+}
