@@ -69,6 +69,7 @@ var architecture = map[string]rule{
 		ours:    []string{"ahp"},
 		modules: []string{"github.com/valyala/fasthttp"},
 	},
+	"internal/fakeissuer":   {modules: []string{"github.com/go-jose/go-jose/v4"}},
 	"internal/samplepolicy": {},
 	"routing":               {ours: []string{"ahp"}},
 	"telemetry": {
