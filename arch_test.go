@@ -63,7 +63,10 @@ var architecture = map[string]rule{
 			"go.opentelemetry.io/otel/metric",
 			"go.opentelemetry.io/otel/trace",
 		},
-		tests: []string{"internal/fakebackend", "go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/sdk/metric"},
+		tests: []string{
+			"internal/fakebackend", "internal/fakeissuer", "github.com/go-jose/go-jose/v4",
+			"go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/sdk/metric",
+		},
 	},
 	"internal/fakebackend": {
 		ours:    []string{"ahp"},
@@ -93,7 +96,10 @@ var architecture = map[string]rule{
 			"go.opentelemetry.io/otel/trace",
 		},
 	},
-	"tenant": {modules: []string{"golang.org/x/time"}},
+	"tenant": {
+		modules: []string{"github.com/go-jose/go-jose/v4", "github.com/hashicorp/golang-lru/v2", "golang.org/x/time"},
+		tests:   []string{"internal/fakeissuer"},
+	},
 }
 
 // nameless are the names that say nothing about what a package holds.

@@ -1,8 +1,6 @@
 package config
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"maps"
 	"net/url"
 	"regexp"
@@ -28,6 +26,10 @@ func (f *File) Print() []byte {
 		p.open("tls")
 		p.text("certFile", f.TLS.CertFile)
 		p.text("keyFile", f.TLS.KeyFile)
+		if f.TLS.ClientCAFile != "" {
+			p.text("clientCAFile", f.TLS.ClientCAFile)
+			p.text("clientAuth", f.TLS.ClientAuth)
+		}
 		p.close()
 	}
 	p.open("log")
@@ -56,6 +58,9 @@ func (f *File) Print() []byte {
 	p.duration("timeout", f.Discovery.Timeout)
 	p.text("onFailure", f.Discovery.OnFailure)
 	p.close()
+	if len(f.Auth.Issuers) > 0 {
+		p.auth(&f.Auth)
+	}
 	if len(f.Tenants) == 1 && f.Tenants[0].Open {
 		p.tenantBody(&f.Tenants[0])
 		return p.out
@@ -101,20 +106,12 @@ func (p *printer) rate(rate float64, burst int) {
 func (p *printer) tenant(t *Tenant) {
 	p.item()
 	p.text("id", t.ID)
-	p.open("keys")
-	for _, k := range t.Keys {
-		p.item()
-		p.text("sha256", shortDigest(k))
-		p.close()
-	}
-	p.close()
+	p.credentials(t)
 	p.rate(t.Rate, t.Burst)
 	p.int("inFlight", t.InFlight)
 	p.tenantBody(t)
 	p.close()
 }
-
-func shortDigest(k [sha256.Size]byte) string { return hex.EncodeToString(k[:4]) + "…" }
 
 func (p *printer) tenantBody(t *Tenant) {
 	if !t.Secrets.AnyEnv {

@@ -9,11 +9,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"time"
 )
 
 // reader collects what one Load reads and finds. It is used once, by one goroutine.
 type reader struct {
 	env Environ
+	now func() time.Time
 	// base is the folder that relative paths start from.
 	base string
 	// sources are the absolute paths of the files that were read.
@@ -38,6 +40,7 @@ func newReader(name string, env Environ) *reader {
 	}
 	return &reader{
 		env:   env,
+		now:   time.Now,
 		base:  base,
 		trees: make(map[string]*node),
 		order: make(map[string]int),

@@ -56,7 +56,10 @@ func (r *reader) tenants(o *object, f *File, base *baseSettings, burstSet bool) 
 	if len(tenants.items) == 0 {
 		r.mistake(tenants, "", "is an empty list", "write at least one tenant with id, keys and registration")
 	}
-	list := &tenantList{ids: make(map[string]string), keys: make(map[[sha256.Size]byte]string)}
+	list := &tenantList{ids: make(map[string]string), keys: make(map[[sha256.Size]byte]string), names: make(map[CertificateName]string)}
+	if n, ok := o.fields["tls"]; ok {
+		list.clients = spot{node: n}.has("clientCAFile")
+	}
 	for i := range tenants.items {
 		f.Tenants = append(f.Tenants, r.tenant(tenants.item(i), f, base.BackendSettings, burstSet, list))
 	}
@@ -65,8 +68,11 @@ func (r *reader) tenants(o *object, f *File, base *baseSettings, burstSet bool) 
 
 // tenantList finds what two tenants may not share.
 type tenantList struct {
-	ids  map[string]string // id to the path of its tenant
-	keys map[[sha256.Size]byte]string
+	ids   map[string]string // id to the path of its tenant
+	keys  map[[sha256.Size]byte]string
+	names map[CertificateName]string
+	// clients is set where client certificates are asked for.
+	clients bool
 }
 
 var tenantID = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}$`)
@@ -77,8 +83,17 @@ func (r *reader) tenant(s spot, f *File, defaults BackendSettings, burstSet bool
 	if at, ok := o.need("id", "write lower-case letters, digits and -, such as acme"); ok {
 		t.ID = r.tenantID(at, s.path, all)
 	}
-	if at, ok := o.need("keys", "write one or two keys, such as [{sha256: …}]: a tenant without a key cannot be reached"); ok {
+	if at, ok := o.get("keys"); ok {
 		t.Keys = r.keys(at, all)
+	}
+	if at, ok := o.get("certificates"); ok {
+		t.Certificates = r.certificates(at, all)
+		if !all.clients {
+			r.mistake(at, "", "no client certificate is asked for", "write tls.clientCAFile with the roots of client certificates")
+		}
+	}
+	if o.usable() && !o.has("keys") && !o.has("certificates") && !f.Auth.reaches(t.ID) {
+		o.missing("keys", "write one or two keys, such as [{sha256: …}]: a tenant without a key cannot be reached")
 	}
 	registration, hasRegistration := o.need("registration", "write the path of a registration document, or the document itself")
 	backends, _ := o.get("backends")
@@ -123,38 +138,47 @@ func (r *reader) tenantID(s spot, path string, all *tenantList) string {
 
 const keyInstead = "write {sha256: …} with 64 hexadecimal digits, {env: NAME} or {file: PATH}"
 
-func (r *reader) keys(s spot, all *tenantList) [][sha256.Size]byte {
+func (r *reader) keys(s spot, all *tenantList) []Key {
 	if !r.is(s, kindList, "write a list of one or two keys; in each, "+keyInstead[len("write "):]) {
 		return nil
 	}
 	if n := len(s.items); n == 0 || n > 2 {
 		r.mistake(s, "", "holds "+itoa(n)+" keys", "write one key, or two while one replaces the other")
 	}
-	var keys [][sha256.Size]byte
+	var keys []Key
 	for i := range s.items {
 		at := s.item(i)
-		digest, ok := r.key(at)
+		key, ok := r.key(at)
 		if !ok {
 			continue
 		}
-		if first, dup := all.keys[digest]; dup {
+		if first, dup := all.keys[key.SHA256]; dup {
 			r.mistake(at, "", "is the same key as "+first, "write another key: one key names one tenant, once")
 			continue
 		}
-		all.keys[digest] = at.path
-		keys = append(keys, digest)
+		all.keys[key.SHA256] = at.path
+		keys = append(keys, key)
 	}
 	return keys
 }
 
 // key reads one key. Nothing of what stands there is ever shown: a person may
 // have put the key itself where its digest or its place belongs.
-func (r *reader) key(s spot) (digest [sha256.Size]byte, ok bool) {
+func (r *reader) key(s spot) (k Key, ok bool) {
 	o := r.object(s)
+	k.SHA256, ok = r.digest(s, o)
+	if at, there := o.get("expires"); there {
+		k.Expires = r.expires(at)
+	}
+	o.done()
+	return k, ok
+}
+
+// digest reads the digest of a key, or makes it of the key.
+func (r *reader) digest(s spot, o *object) (digest [sha256.Size]byte, ok bool) {
 	sum, hasSum := o.get("sha256")
 	env, hasEnv := o.get("env")
 	file, hasFile := o.get("file")
-	o.done()
 	if !o.usable() {
 		return digest, false
 	}

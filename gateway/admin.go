@@ -31,6 +31,7 @@ func (g *Gateway) newPrivate(address net.Addr) *http.Server {
 		_, _ = w.Write(f.Print())
 	})
 	mux.HandleFunc("GET /admin/backends", g.backends)
+	mux.HandleFunc("GET /admin/credentials", g.credentials)
 	if onLoopback(address) { // a profile costs processor time, and a heap holds much
 		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 		mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)

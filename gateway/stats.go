@@ -74,6 +74,8 @@ const (
 	refusedMalformed
 	refusedCredential
 	refusedTenant
+	refusedScope
+	refusedIssuer
 	refusedRate
 	refusedTenantInFlight
 	refusedInFlight
@@ -92,6 +94,8 @@ var refusalNames = [refusalCount]string{
 	refusedMalformed:      "malformed",
 	refusedCredential:     "credential",
 	refusedTenant:         "tenant",
+	refusedScope:          "scope",
+	refusedIssuer:         "issuer",
 	refusedRate:           "rate",
 	refusedTenantInFlight: "tenant_in_flight",
 	refusedInFlight:       "in_flight",
