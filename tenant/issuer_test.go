@@ -563,3 +563,21 @@ func weak(t *testing.T, bits int) *rsa.PrivateKey {
 	}
 	return key
 }
+
+// FuzzToken: whatever a token looks like, nothing panics, and nobody is taken
+// for a tenant that the issuer has not signed for.
+func FuzzToken(f *testing.F) {
+	i := fakeissuer.Start(f, "")
+	key := fakeissuer.NewKey(f, "k", jose.ES256)
+	i.Publish(key)
+	d, now := trusting(f, nil, settingsOf(i)), time.Now()
+	good := key.Sign(f, i.Claims(resource, "ahp_tenant", "acme"), nil)
+	for _, seed := range []string{good, good[:len(good)-1], strings.Replace(good, ".", "..", 1), "eyJ.eyJ.eyJ", "eyJhbGciOiJub25lIn0.e30.", "..", ""} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, token string) {
+		if tenant, v := show(d, token, now); v.Result == OK && tenant != "acme" || v.Result != OK && tenant != "" {
+			t.Errorf("Authenticate(%q) = %q, %v; want acme or nobody", token, tenant, v.Result)
+		}
+	})
+}
