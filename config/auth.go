@@ -266,5 +266,8 @@ func (r *reader) resource(s spot) string {
 		r.mistake(s, shown(s.text), "ends in /", instead)
 		return ""
 	}
+	if !strings.HasSuffix(u.Path, "/hooks") {
+		r.warn(s, shown(s.text), "is not the URL of /hooks: harnesses that compare it with the one that they post to refuse its metadata", "write that URL, such as https://gateway.example/hooks")
+	}
 	return s.text
 }

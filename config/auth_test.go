@@ -40,6 +40,17 @@ func TestAuth(t *testing.T) {
 	}
 }
 
+// A resource that no harness posts to is doubtful.
+func TestResourceWarning(t *testing.T) {
+	for resource, want := range map[string]int{"https://gateway.example/hooks": 0, "https://gateway.example/ahp/hooks": 0, "https://gateway.example": 1, "https://gateway.example/ahp": 1} {
+		_, warnings, err := Parse("gateway.yaml", fmt.Appendf(nil, "auth: {resource: %q, issuers: [{issuer: 'https://idp.example', tenantClaim: t}]}\ntenants: [{id: a, registration: %s}]\n",
+			resource, minimalRegistration), testEnv)
+		if err != nil || len(warnings) != want {
+			t.Errorf("resource %s: warnings %v, %v; want %d", resource, warnings, err, want)
+		}
+	}
+}
+
 // Who keeps keys is told in time that one ends.
 func TestExpiryWarnings(t *testing.T) {
 	now := time.Date(2026, 12, 1, 12, 0, 0, 0, time.UTC)
