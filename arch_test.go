@@ -64,12 +64,16 @@ var architecture = map[string]rule{
 			"go.opentelemetry.io/otel/metric",
 			"go.opentelemetry.io/otel/trace",
 		},
-		tests: []string{"golang.org/x/net", "internal/fakebackend", "internal/redistest", "go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/sdk/metric"},
+		tests: []string{
+			"golang.org/x/net", "internal/fakebackend", "internal/fakeissuer", "internal/redistest", "github.com/go-jose/go-jose/v4",
+			"go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/sdk/metric",
+		},
 	},
 	"internal/fakebackend": {
 		ours:    []string{"ahp"},
 		modules: []string{"github.com/valyala/fasthttp"},
 	},
+	"internal/fakeissuer":   {modules: []string{"github.com/go-jose/go-jose/v4"}},
 	"internal/redistest":    {},
 	"internal/samplepolicy": {},
 	"routing":               {ours: []string{"ahp"}},
@@ -95,7 +99,10 @@ var architecture = map[string]rule{
 			"go.opentelemetry.io/otel/trace",
 		},
 	},
-	"tenant": {modules: []string{"golang.org/x/time"}},
+	"tenant": {
+		modules: []string{"github.com/go-jose/go-jose/v4", "github.com/hashicorp/golang-lru/v2", "golang.org/x/time"},
+		tests:   []string{"internal/fakeissuer"},
+	},
 }
 
 // nameless are the names that say nothing about what a package holds.

@@ -38,6 +38,7 @@ var requirements = map[string][]string{
 	"AHP-REG-002":  {"routing.TestSelectorsOverTheWholeCatalogue", "config.TestInvalidCorpus", "gateway.TestDiscoveryKeepsWhatIsServed"},
 	"AHP-REG-003":  {"gateway.TestCredentialsToBackends", "backend.TestRequestHead", "config.TestDraftRegistration", "gateway.TestDiscoveryHasTheCredential"},
 	"AHP-EDIT-001": {"decision.TestDirectIsComposed", "gateway.TestEffectsCompose"},
+	"AHP-AUTH-001": {"gateway.TestUnauthorizedBeforeEvent", "gateway.TestCredentialBeforeMessage", "gateway.TestProtectedResourceMetadata"},
 	// Content goes where it was selected, under whatever category it comes.
 	"AHP-CONTENT-001": {"ahp.TestProject", "gateway.TestContentSelection"},
 	"AHP-CONTENT-002": {"ahp.TestProject", "ahp.TestContentPaths"},
@@ -62,7 +63,7 @@ func TestRequirements(t *testing.T) {
 		}
 	}
 	for _, id := range strings.Fields("CORE-001 CORE-002 CORE-003 CORE-004 CORE-005 RPC-001 RPC-002 VER-001 EXT-001 TB-001 CAP-001 CAP-002 " +
-		"DEC-001 DEC-002 DEC-003 COMP-001 FAIL-001 FAIL-002 HTTP-001 REG-001 REG-002 REG-003 SEC-001 EDIT-001 CONTENT-001 CONTENT-002 STDIO-001") {
+		"DEC-001 DEC-002 DEC-003 COMP-001 FAIL-001 FAIL-002 HTTP-001 REG-001 REG-002 REG-003 SEC-001 EDIT-001 CONTENT-001 CONTENT-002 AUTH-001 STDIO-001") {
 		if _, out := outOfScope["AHP-"+id]; !out && requirements["AHP-"+id] == nil {
 			t.Errorf("AHP-%s has neither a test nor a reason to be out of scope", id)
 		}

@@ -68,6 +68,11 @@ func (r *reader) file(s spot) *File {
 	if at, ok := o.get("shared"); ok {
 		f.Shared = r.shared(at)
 	}
+	auth, hasAuth := o.get("auth")
+	var maps []mapping
+	if hasAuth {
+		maps = r.auth(auth, &f.Auth)
+	}
 	base := baseSettings{BackendSettings: DefaultBackend()}
 	if at, ok := o.get("breaker"); ok {
 		r.breaker(at, &base.Breaker)
@@ -80,6 +85,11 @@ func (r *reader) file(s spot) *File {
 	}
 	r.tenants(o, &f, &base, burstSet)
 	o.done()
+	if hasAuth && len(f.Tenants) > 0 && f.Tenants[0].Open {
+		r.mistake(auth, "", "is for a file with tenants", "list tenants; the open tenant of this file looks at no credential")
+	} else {
+		r.mapped(maps, f.Tenants)
+	}
 	if hasListen && len(f.Tenants) == 1 && f.Tenants[0].Open && !isLoopbackAddress(f.Listen) {
 		r.mistake(listen, shown(f.Listen),
 			"is not a loopback address, and without tenants everyone who reaches it is admitted without a key",
@@ -148,11 +158,21 @@ func (r *reader) tls(s spot) TLS {
 	o := r.object(s)
 	cert, hasCert := o.need("certFile", "write the path of a PEM certificate chain")
 	key, hasKey := o.need("keyFile", "write the path of its PEM private key")
+	var clients TLS
+	if at, ok := o.get("clientCAFile"); ok {
+		clients = TLS{ClientCAFile: r.caFile(at), ClientAuth: "optional"}
+	}
+	o.choice("clientAuth", &clients.ClientAuth, "optional", "required")
+	if o.has("clientAuth") && !o.has("clientCAFile") {
+		r.mistake(s, "", "clientAuth is there without clientCAFile", "write clientCAFile with the roots of client certificates, or remove clientAuth")
+	}
 	o.done()
 	if !hasCert || !hasKey {
 		return TLS{}
 	}
-	return r.keyPair(s, cert, key)
+	pair := r.keyPair(s, cert, key)
+	clients.CertFile, clients.KeyFile = pair.CertFile, pair.KeyFile
+	return clients
 }
 
 // clientCertificate reads the key pair that identifies the gateway to a backend.

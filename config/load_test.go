@@ -182,9 +182,9 @@ func TestKeysFromElsewhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := [][sha256.Size]byte{sha256.Sum256([]byte(key)), sha256.Sum256([]byte(key + "1"))}
+	want := []Key{{SHA256: sha256.Sum256([]byte(key))}, {SHA256: sha256.Sum256([]byte(key + "1"))}}
 	if !reflect.DeepEqual(f.Tenants[0].Keys, want) {
-		t.Errorf("keys = %x; want the digests of the keys without line ends, %x", f.Tenants[0].Keys, want)
+		t.Errorf("keys = %v; want the digests of the keys without line ends, %x", f.Tenants[0].Keys, want)
 	}
 	var sources []string
 	for _, name := range []string{"gateway.yml", "keys/crlf", "hooks.json"} {

@@ -143,6 +143,22 @@ func answerOf(ok bool, value string) [sha256.Size]byte {
 	return sha256.Sum256([]byte(value))
 }
 
+// named returns the digest of the files that were read so far, but for the first,
+// which names them. It is zero without a loader.
+func (r *reader) named() (digest [sha256.Size]byte) {
+	if r.loader == nil {
+		return digest
+	}
+	h := sha256.New()
+	for _, path := range r.sources[1:] {
+		sum := r.sums[path]
+		h.Write([]byte(path + "\x00"))
+		h.Write(sum[:])
+	}
+	h.Sum(digest[:0])
+	return digest
+}
+
 // lookup looks an environment variable up.
 func (r *reader) lookup(name string) (value string, ok bool) {
 	value, ok = r.env(name)

@@ -107,7 +107,7 @@ func changed(f, before *File) []string {
 // What a tenant's file is read again for is what the reading depends on, and
 // nothing else.
 func TestLoaderReadsAgainWhatHasChanged(t *testing.T) {
-	ca, _ := certificate(t)
+	ca, key := certificate(t)
 	document := func(hook string) string {
 		return `{"protocolVersion": "0.1", "hooks": [{"id": "com.example.policy", "transport": {"type": "http", "url": "http://127.0.0.1:9000"}` + hook + `,
 			"subscriptions": [{"events": ["tool.after"], "mode": "observe"}]}]}`
@@ -126,6 +126,7 @@ func TestLoaderReadsAgainWhatHasChanged(t *testing.T) {
 		"b.key":          "0123456789abcdef0123456789abcde1\n",
 		"shared.json":    minimalRegistration,
 		"ca.pem":         ca,
+		"key.pem":        key,
 		"secrets/other":  "x",
 	})
 	s.env["C_KEY"], s.env["UNRELATED"] = "0123456789abcdef0123456789abcde2", "1"
@@ -151,6 +152,9 @@ func TestLoaderReadsAgainWhatHasChanged(t *testing.T) {
 		{"a default", func() { s.gateway("limits: {rate: 7}") }, []string{"a", "b", "c", "d", "e", "f"}},
 		{"a setting of every backend", func() { s.gateway("limits: {rate: 7}", "backend: {retry: false}") }, []string{"a", "b", "c", "d", "e", "f"}},
 		{"what is none of a tenant's defaults", func() { s.gateway("limits: {rate: 7, body: 2MiB}", "backend: {retry: false}", "log: {level: warn}") }, []string{}},
+		{"what every backend is shown", func() { s.gateway("backend: {clientCertFile: ca.pem, clientKeyFile: key.pem}") }, []string{"a", "b", "c", "d", "e", "f"}},
+		{"the content of these", func() { s.put("ca.pem", ca) }, []string{"a", "b", "c", "d", "e", "f"}},
+		{"defaults once more", func() { s.gateway("limits: {rate: 7}", "backend: {retry: false}") }, []string{"a", "b", "c", "d", "e", "f"}},
 		{"a comment", func() { s.gateway("limits: {rate: 7}", "backend: {retry: false}", "# no more") }, []string{}},
 	} {
 		step.change()

@@ -1,8 +1,6 @@
 package config
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"maps"
 	"net/url"
 	"regexp"
@@ -74,6 +72,10 @@ func (p *printer) settings(f *File) {
 		p.open("tls")
 		p.text("certFile", f.TLS.CertFile)
 		p.text("keyFile", f.TLS.KeyFile)
+		if f.TLS.ClientCAFile != "" {
+			p.text("clientCAFile", f.TLS.ClientCAFile)
+			p.text("clientAuth", f.TLS.ClientAuth)
+		}
 		p.close()
 	}
 	p.open("log")
@@ -102,6 +104,9 @@ func (p *printer) settings(f *File) {
 	p.duration("timeout", f.Discovery.Timeout)
 	p.text("onFailure", f.Discovery.OnFailure)
 	p.close()
+	if len(f.Auth.Issuers) > 0 {
+		p.auth(&f.Auth)
+	}
 	p.open("metrics")
 	p.int("tenants", f.Metrics.Tenants)
 	p.close()
@@ -144,13 +149,7 @@ func (p *printer) rate(rate float64, burst int) {
 
 func (p *printer) tenant(t *Tenant) {
 	p.text("id", t.ID)
-	p.open("keys")
-	for _, k := range t.Keys {
-		p.item()
-		p.text("sha256", p.digest(k))
-		p.close()
-	}
-	p.close()
+	p.credentials(t)
 	p.rate(t.Rate, t.Burst)
 	p.int("inFlight", t.InFlight)
 	p.open("quota")
@@ -159,13 +158,6 @@ func (p *printer) tenant(t *Tenant) {
 	p.close()
 	p.int("weight", t.Weight)
 	p.tenantBody(t)
-}
-
-func (p *printer) digest(k [sha256.Size]byte) string {
-	if p.whole {
-		return hex.EncodeToString(k[:])
-	}
-	return hex.EncodeToString(k[:4]) + "…"
 }
 
 func (p *printer) tenantBody(t *Tenant) {

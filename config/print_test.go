@@ -16,7 +16,7 @@ func reload(f *File) (*File, error) {
 	out := f.Print()
 	for _, t := range f.Tenants {
 		for _, k := range t.Keys {
-			out = bytes.Replace(out, []byte(new(printer).digest(k)), []byte(hex.EncodeToString(k[:])), 1)
+			out = bytes.Replace(out, []byte(new(printer).digest(k.SHA256)), []byte(hex.EncodeToString(k.SHA256[:])), 1)
 		}
 	}
 	again, _, err := Parse("/printed.yaml", out, testEnv)
@@ -79,7 +79,7 @@ tenants:
 		t.Fatal(err)
 	}
 	out := string(f.Print())
-	key := f.Tenants[0].Keys[0]
+	key := f.Tenants[0].Keys[0].SHA256
 	for _, secret := range []string{"hunter2", "0123456789abcdef", hex.EncodeToString(key[:5])} {
 		if strings.Contains(out, secret) {
 			t.Errorf("Print shows %s:\n%s", secret, out)

@@ -17,6 +17,7 @@ import (
 // reader collects what one Load reads and finds. It is used once, by one goroutine.
 type reader struct {
 	env Environ
+	now func() time.Time
 	// loader keeps what tenants' files were read as, or is nil.
 	loader *Loader
 	// asked is what was asked of the environment, if there is a loader.
@@ -86,6 +87,7 @@ func newReader(name string, env Environ) *reader {
 	base := absolute(filepath.Dir(name))
 	return &reader{
 		env:   env,
+		now:   time.Now,
 		base:  base,
 		role:  "gateway file",
 		noted: make(map[string]bool),

@@ -55,7 +55,11 @@ func (r *reader) tenants(o *object, f *File, base *baseSettings, burstSet bool) 
 	}
 	terms := &tenantTerms{
 		rate: f.Limits.Rate, burst: f.Limits.Burst, burstSet: burstSet, inFlight: f.Limits.InFlightPerTenant,
-		quota: f.Limits.quota(), budget: f.Limits.Budget, base: base.BackendSettings,
+		quota: f.Limits.quota(), budget: f.Limits.Budget, base: base.BackendSettings, auth: f.Auth,
+		files: r.named(),
+	}
+	if n, ok := o.fields["tls"]; ok {
+		terms.clients = spot{node: n}.has("clientCAFile")
 	}
 	list := newTenantList()
 	if hasTenants && r.is(tenants, kindList, "write a list of tenants") {
@@ -85,17 +89,28 @@ type tenantTerms struct {
 	quota    Quota
 	budget   time.Duration
 	base     BackendSettings
+	clients  bool // client certificates are asked for
+	auth     Auth
+	// files is the digest of the files that the rest of the gateway file names,
+	// such as the roots that all backends are trusted by.
+	files [sha256.Size]byte
 }
 
 // claims are what no two tenants may both have, and where this one has it.
 type claims struct {
-	id   spot // without a node where there is no usable one
-	keys []keyClaim
+	id    spot // without a node where there is no usable one
+	keys  []keyClaim
+	names []nameClaim
 }
 
 type keyClaim struct {
-	digest [sha256.Size]byte
-	at     spot
+	key Key
+	at  spot
+}
+
+type nameClaim struct {
+	name CertificateName
+	at   spot
 }
 
 // member is one tenant of the list.
@@ -126,10 +141,11 @@ type tenantList struct {
 	members []member
 	ids     map[string]string // id to the name of its tenant
 	keys    map[[sha256.Size]byte]string
+	names   map[CertificateName]string
 }
 
 func newTenantList() *tenantList {
-	return &tenantList{ids: make(map[string]string), keys: make(map[[sha256.Size]byte]string)}
+	return &tenantList{ids: make(map[string]string), keys: make(map[[sha256.Size]byte]string), names: make(map[CertificateName]string)}
 }
 
 // add adds a tenant, and reports what of its claims a tenant before has, or
@@ -147,11 +163,18 @@ func (l *tenantList) add(r *reader, m member, c *claims) {
 		if r.printed {
 			break // of digests that were cut off, two may be equal
 		}
-		if first, dup := l.keys[k.digest]; dup {
+		if first, dup := l.keys[k.key.SHA256]; dup {
 			r.mistake(k.at, "", "is the same key as "+first, "write another key: one key names one tenant, once")
 			continue
 		}
-		l.keys[k.digest] = m.key(k.at)
+		l.keys[k.key.SHA256] = m.key(k.at)
+	}
+	for _, n := range c.names {
+		if first, dup := l.names[n.name]; dup {
+			r.mistake(n.at, "", "is the same name as "+first, "write another name: one name stands for one tenant, once")
+			continue
+		}
+		l.names[n.name] = m.key(n.at)
 	}
 }
 
@@ -168,11 +191,23 @@ func (r *reader) tenant(s spot, terms *tenantTerms) (Tenant, claims) {
 			c.id = at
 		}
 	}
-	if at, ok := o.need("keys", "write one or two keys, such as [{sha256: …}]: a tenant without a key cannot be reached"); ok {
+	if at, ok := o.get("keys"); ok {
 		c.keys = r.keys(at)
 		for _, k := range c.keys {
-			t.Keys = append(t.Keys, k.digest)
+			t.Keys = append(t.Keys, k.key)
 		}
+	}
+	if at, ok := o.get("certificates"); ok {
+		c.names = r.certificates(at)
+		for _, n := range c.names {
+			t.Certificates = append(t.Certificates, n.name)
+		}
+		if !terms.clients {
+			r.mistake(at, "", "no client certificate is asked for", "write tls.clientCAFile with the roots of client certificates")
+		}
+	}
+	if o.usable() && !o.has("keys") && !o.has("certificates") && !terms.auth.reaches(t.ID) {
+		o.missing("keys", "write one or two keys, such as [{sha256: …}]: a tenant without a key cannot be reached")
 	}
 	registration, hasRegistration := o.need("registration", "write the path of a registration document, or the document itself")
 	backends, _ := o.get("backends")
@@ -223,8 +258,8 @@ func (r *reader) keys(s spot) []keyClaim {
 	var keys []keyClaim
 	for i := range s.items {
 		at := s.item(i)
-		if digest, ok := r.key(at); ok {
-			keys = append(keys, keyClaim{digest, at})
+		if key, ok := r.key(at); ok {
+			keys = append(keys, keyClaim{key, at})
 		}
 	}
 	return keys
@@ -232,12 +267,21 @@ func (r *reader) keys(s spot) []keyClaim {
 
 // key reads one key. Nothing of what stands there is ever shown: a person may
 // have put the key itself where its digest or its place belongs.
-func (r *reader) key(s spot) (digest [sha256.Size]byte, ok bool) {
+func (r *reader) key(s spot) (k Key, ok bool) {
 	o := r.object(s)
+	k.SHA256, ok = r.digest(s, o)
+	if at, there := o.get("expires"); there {
+		k.Expires = r.expires(at)
+	}
+	o.done()
+	return k, ok
+}
+
+// digest reads the digest of a key, or makes it of the key.
+func (r *reader) digest(s spot, o *object) (digest [sha256.Size]byte, ok bool) {
 	sum, hasSum := o.get("sha256")
 	env, hasEnv := o.get("env")
 	file, hasFile := o.get("file")
-	o.done()
 	if !o.usable() {
 		return digest, false
 	}

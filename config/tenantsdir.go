@@ -143,7 +143,7 @@ type tenantFile struct {
 // folder, and of r it shares nothing but the documents that were read before.
 func (r *reader) tenantFile(path string, terms *tenantTerms) *tenantFile {
 	own := newReader(path, r.env)
-	own.role = "tenant's file"
+	own.role, own.now = "tenant's file", r.now
 	own.trees, own.loader = r.trees, r.loader
 	read := new(tenantFile)
 	data, err := own.read(path, maxTenantFile)

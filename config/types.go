@@ -34,6 +34,8 @@ type File struct {
 	Metrics Metrics
 	// Shared is what replicas of the gateway have in common: by default nothing.
 	Shared Shared
+	// Auth is whose access tokens are accepted. Without Issuers there are none.
+	Auth Auth
 	// Tenants are in document order, and after them those of TenantsDir by the
 	// names of their files. There is at least one, unless TenantsDir is set. A
 	// file that says neither yields one with ID "default" and Open set.
@@ -47,7 +49,15 @@ type File struct {
 }
 
 // TLS names a certificate chain and its key, both PEM files.
-type TLS struct{ CertFile, KeyFile string }
+type TLS struct {
+	CertFile, KeyFile string
+	// ClientCAFile is a PEM bundle of the roots of client certificates. "" asks
+	// for none.
+	ClientCAFile string
+	// ClientAuth says whether every connection needs a client certificate:
+	// "optional" (default) or "required". It is "" where ClientCAFile is.
+	ClientAuth string
+}
 
 // Log configures the process log on standard error.
 type Log struct {
@@ -122,8 +132,12 @@ type Tenant struct {
 	// Open admits callers without a credential. Only the single tenant of a
 	// file without a tenants section is open, and only on loopback.
 	Open bool
-	// Keys are the SHA-256 digests of the tenant's live bearer keys: one or two.
-	Keys [][sha256.Size]byte
+	// Keys are the tenant's bearer keys: one or two, or none where it can be
+	// reached by a certificate or a token.
+	Keys []Key
+	// Certificates are the names of client certificates that speak for the
+	// tenant. No two tenants share one.
+	Certificates []CertificateName
 	// Registrations hold at most one document per snapshot, in document order.
 	Registrations []*Registration
 	// Rate, Burst, InFlight and Quota are File.Limits with the tenant's own
@@ -142,6 +156,47 @@ type Tenant struct {
 	Backends map[string]BackendSettings
 
 	read *tenantFile // by a Loader, which keeps it; else nil
+}
+
+// Key is a bearer key.
+type Key struct {
+	SHA256 [sha256.Size]byte // of the key
+	// Expires is the instant, in UTC, from which on the key is refused, or zero.
+	Expires time.Time
+}
+
+// CertificateName is an exact subject alternative name, its host in lower case.
+type CertificateName struct {
+	Kind  string // uri, dns or email
+	Value string
+}
+
+// Auth is whose access tokens are accepted.
+type Auth struct {
+	// Resource is what the gateway is called as an OAuth protected resource
+	// (RFC 9728): the URL that harnesses post to. "" publishes no metadata.
+	Resource string
+	// Issuers are in document order, each there once.
+	Issuers []Issuer
+}
+
+// Issuer is one authorization server.
+type Issuer struct {
+	// URL is the issuer identifier: https, or http of a loopback address.
+	URL string
+	// Audience is what a token's aud needs one of. Empty is Auth.Resource, and
+	// for tokens of a tenant that one with /t/{tenant}/hooks as its path too.
+	Audience []string
+	// Algorithms are the signature algorithms that are accepted.
+	Algorithms []string
+	// TenantClaim is the claim that holds the tenant's id. Where it is "",
+	// MappingClaim (default sub) is the claim that Tenants maps to tenant ids.
+	TenantClaim  string
+	MappingClaim string
+	Tenants      map[string]string
+	ClockSkew    time.Duration // between the issuer's clock and ours
+	KeysMaxAge   time.Duration // how long keys hold that cannot be asked for again
+	Scopes       []string      // a token needs all of them
 }
 
 // Grant is what an operator lets a tenant's documents refer to. References

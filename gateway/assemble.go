@@ -59,11 +59,10 @@ func (g *Gateway) assemble(ctx context.Context, f *config.File, previous *snapsh
 				return nil, fmt.Errorf("gateway: tenant %s: %w", t.ID, err)
 			}
 		}
-		entries[i] = tenant.Entry{ID: t.ID, Open: t.Open, Keys: t.Keys}
+		entries[i] = entryOf(t)
 		s.parties = append(s.parties, p)
 	}
-	var err error
-	if s.tenants, err = tenant.NewDirectory(entries, s.parties); err != nil {
+	if err := g.assembleCredentials(s, entries, previous); err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)
 	}
 	if err := g.assembleDocuments(ctx, s, previous, peers); err != nil {

@@ -220,7 +220,7 @@ func TestProjections(t *testing.T) {
 	}
 
 	snap := r.current.Load()
-	x := r.acquire(snap, snap.parties[0])
+	x := r.acquire(snap, snap.parties[0], time.Now())
 	defer r.release(x)
 	if err := ahp.Decode([]byte(body), &x.msg); err != nil {
 		t.Fatal(err)

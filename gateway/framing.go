@@ -97,6 +97,23 @@ func framingFault(h *fasthttp.RequestHeader) string {
 	return ""
 }
 
+// hasBody reports whether a request announces a body.
+func hasBody(h *fasthttp.RequestHeader) bool {
+	raw := h.RawHeaders()
+	for len(raw) > 0 {
+		end := bytes.IndexByte(raw, '\n')
+		if end < 0 {
+			return true
+		}
+		name, value, _ := bytes.Cut(raw[:end], []byte(":"))
+		if fold(name, "transfer-encoding") || fold(name, "content-length") && string(bytes.TrimSpace(value)) != "0" {
+			return true
+		}
+		raw = raw[end+1:]
+	}
+	return false
+}
+
 // target returns the path of a request target without its query, as it was
 // sent, or says what makes it ambiguous. normal is what fasthttp makes of the
 // path: a target with empty or dot segments or percent-encoding reaches no

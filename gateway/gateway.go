@@ -96,6 +96,7 @@ type Gateway struct {
 	admin    net.Listener
 
 	certificate atomic.Pointer[tls.Certificate]
+	clients     atomic.Pointer[clientTrust] // nil unless client certificates are asked for
 
 	rediscoverEvery time.Duration
 	stopRediscovery context.CancelFunc // nil until Start has succeeded
@@ -259,11 +260,7 @@ func (g *Gateway) Start() error {
 			public.Close()
 			return err
 		}
-		secure = &tls.Config{
-			GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return g.certificate.Load(), nil },
-			MinVersion:     tls.VersionTLS12,
-			NextProtos:     []string{"http/1.1"},
-		}
+		secure = g.handshakes()
 	}
 	if f.Admin != "off" {
 		admin, err := net.Listen("tcp", f.Admin)
@@ -289,16 +286,6 @@ func (g *Gateway) Start() error {
 			g.failed <- fmt.Errorf("gateway: the public listener stopped: %w", cmp.Or(err, net.ErrClosed))
 		}
 	}()
-	return nil
-}
-
-// loadCertificate reads the certificate that new connections are shown.
-func (g *Gateway) loadCertificate() error {
-	c, err := tls.LoadX509KeyPair(g.started.TLS.CertFile, g.started.TLS.KeyFile)
-	if err != nil {
-		return fmt.Errorf("gateway: tls: %w", err)
-	}
-	g.certificate.Store(&c)
 	return nil
 }
 

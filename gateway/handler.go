@@ -46,6 +46,9 @@ func (g *Gateway) handle(ctx *fasthttp.RequestCtx) {
 	}
 	name, ok := endpoint(path)
 	if !ok {
+		if g.serveMetadata(ctx, path) {
+			return
+		}
 		g.refuse(ctx, refusedPath, fasthttp.StatusNotFound, "no such endpoint: POST to /hooks")
 		ctx.SetConnectionClose()
 		return
@@ -69,15 +72,14 @@ func (g *Gateway) handle(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	snap := g.current.Load()
-	party, result := snap.tenants.Authenticate(ctx.Request.Header.Peek(fasthttp.HeaderAuthorization), name)
-	switch result {
-	case tenant.OK:
-	case tenant.WrongTenant:
-		g.refuse(ctx, refusedTenant, fasthttp.StatusForbidden, "the credential is not for this tenant")
-		return
-	default:
-		ctx.Response.Header.Set(fasthttp.HeaderWWWAuthenticate, `Bearer realm="ahp-gateway"`)
-		g.refuse(ctx, refusedCredential, fasthttp.StatusUnauthorized, "a valid bearer credential is required")
+	now := time.Now()
+	who := tenant.Request{Authorization: ctx.Request.Header.Peek(fasthttp.HeaderAuthorization), Path: name, Now: now}
+	if snap.tenants.KnowsNames() {
+		who.Names = g.clientNames(ctx.Conn(), now)
+	}
+	party, verdict := snap.tenants.Authenticate(who)
+	if verdict.Result != tenant.OK {
+		g.unauthorized(ctx, snap, name, verdict)
 		return
 	}
 	if !g.enter(ctx, snap, party) {
@@ -112,7 +114,7 @@ func (g *Gateway) handle(ctx *fasthttp.RequestCtx) {
 	if party.allowance != nil && !g.spend(ctx, party) {
 		return
 	}
-	g.serve(ctx, snap, party, body)
+	g.serve(ctx, snap, party, body, now)
 }
 
 // endpoint returns the tenant that a path names, "" for /hooks, and whether
@@ -132,9 +134,9 @@ func endpoint(path []byte) (tenant string, ok bool) {
 	return string(id), true
 }
 
-// serve decodes one admitted message and answers it.
-func (g *Gateway) serve(ctx *fasthttp.RequestCtx, snap *snapshot, p *party, body []byte) {
-	x := g.acquire(snap, p)
+// serve decodes one admitted message, which came at the time came, and answers it.
+func (g *Gateway) serve(ctx *fasthttp.RequestCtx, snap *snapshot, p *party, body []byte, came time.Time) {
+	x := g.acquire(snap, p, came)
 	defer g.release(x)
 	if err := ahp.Decode(body, &x.msg); err != nil {
 		if x.msg.Notification {
@@ -331,12 +333,13 @@ func (g *Gateway) unreadable(ctx *fasthttp.RequestCtx, err error) {
 	ctx.SetConnectionClose()
 }
 
-// acquire returns an exchange for one request.
-func (g *Gateway) acquire(snap *snapshot, p *party) *exchange {
+// acquire returns an exchange for one request, whose time runs from came on:
+// what its credential took is the harness's time too.
+func (g *Gateway) acquire(snap *snapshot, p *party, came time.Time) *exchange {
 	x := g.exchanges.Get().(*exchange)
 	x.g, x.snap, x.party = g, snap, p
 	x.ctx = context.Background()
-	x.start = time.Now()
+	x.start = came
 	x.deadline = x.start.Add(snap.budget)
 	return x
 }

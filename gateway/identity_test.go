@@ -175,7 +175,7 @@ func keyPair(t *testing.T, name int64) (cert, key string, roots *x509.CertPool) 
 
 // A backend is shown the certificate of the gateway file, and after a reload
 // that of the files as they are then.
-func TestClientCertificates(t *testing.T) {
+func TestClientCertificatesToBackends(t *testing.T) {
 	dir := t.TempDir()
 	cert, key, roots := keyPair(t, 1)
 	renewed, renewedKey, _ := keyPair(t, 2)

@@ -89,7 +89,7 @@ func (e *entrance) Accept() (net.Conn, error) {
 			return &strictConn{Conn: c, entrance: e, from: from}, nil
 		}
 		secure := tls.Server(c, e.tls)
-		return &strictTLSConn{strictConn{Conn: secure, entrance: e, from: from}, secure}, nil
+		return &strictTLSConn{strictConn: strictConn{Conn: secure, entrance: e, from: from}, secure: secure}, nil
 	}
 }
 
@@ -213,6 +213,7 @@ func (c *strictConn) Close() error {
 type strictTLSConn struct {
 	strictConn
 	secure *tls.Conn
+	client clientIdentity // as far as it has been asked for
 }
 
 // Handshake and ConnectionState are those of the TLS connection.

@@ -23,6 +23,8 @@ type snapshot struct {
 	// failClosed is the deny effect of a fail-closed failure.
 	failClosed []byte
 	tenants    *tenant.Directory[*party]
+	issuers    *tenant.Issuers // nil for none
+	resource   *resource       // nil where the gateway is called nothing
 	parties    []*party
 }
 

@@ -76,6 +76,8 @@ const (
 	refusedMalformed
 	refusedCredential
 	refusedTenant
+	refusedScope
+	refusedIssuer
 	refusedRate
 	refusedQuota
 	refusedTenantInFlight
@@ -99,6 +101,8 @@ var refusalNames = [refusalCount]string{
 	refusedMalformed:      "malformed",
 	refusedCredential:     "credential",
 	refusedTenant:         "tenant",
+	refusedScope:          "scope",
+	refusedIssuer:         "issuer",
 	refusedRate:           "rate",
 	refusedQuota:          "quota",
 	refusedTenantInFlight: "tenant_in_flight",

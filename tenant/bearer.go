@@ -1,7 +1,10 @@
 package tenant
 
-// maxAuthorization is the longest Authorization value that is looked at, in bytes.
-const maxAuthorization = 4096
+import "bytes"
+
+// maxAuthorization is the longest Authorization value that is looked at, in
+// bytes. Tokens of some issuers list the groups of a caller and are long.
+const maxAuthorization = 8192
 
 const scheme = "bearer "
 
@@ -32,6 +35,28 @@ func bearerToken(authorization []byte) (token []byte, ok bool) {
 		}
 	}
 	return token, true
+}
+
+// isBearer reports whether an Authorization value is of the scheme Bearer,
+// well-formed or not.
+func isBearer(authorization []byte) bool {
+	const name = len(scheme) - 1
+	if len(authorization) < name {
+		return false
+	}
+	for i := range name {
+		if lower(authorization[i]) != scheme[i] {
+			return false
+		}
+	}
+	return len(authorization) == name || !isToken68(authorization[name])
+}
+
+// isJWT reports whether a token has the outer form of a signed JSON Web Token:
+// three parts, of which the first begins as the JSON of every header does. A
+// key that is none of the directory's never gets as far as a parser.
+func isJWT(token []byte) bool {
+	return bytes.HasPrefix(token, []byte("eyJ")) && bytes.Count(token, []byte(".")) == 2
 }
 
 func lower(c byte) byte {

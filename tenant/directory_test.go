@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 )
 
 func digest(token string) [sha256.Size]byte { return sha256.Sum256([]byte(token)) }
@@ -13,7 +14,7 @@ func digest(token string) [sha256.Size]byte { return sha256.Sum256([]byte(token)
 func keyed(id string, tokens ...string) Entry {
 	e := Entry{ID: id}
 	for _, token := range tokens {
-		e.Keys = append(e.Keys, digest(token))
+		e.Keys = append(e.Keys, Key{Digest: digest(token)})
 	}
 	return e
 }
@@ -24,7 +25,7 @@ func directory(t testing.TB, entries ...Entry) *Directory[string] {
 	for i, e := range entries {
 		payload[i] = "payload of " + e.ID
 	}
-	d, err := NewDirectory(entries, payload)
+	d, err := NewDirectory(entries, payload, nil)
 	if err != nil {
 		t.Fatalf("NewDirectory(%v) = %v; want no error", entries, err)
 	}
@@ -54,26 +55,29 @@ func TestAuthenticate(t *testing.T) {
 		{"", "", "", Unauthenticated},
 		{"", "acme", "", Unauthenticated},
 		{"", "nobody", "", Unauthenticated},
-		{"Bearer unknown", "acme", "", Unauthenticated},
-		{"Bearer unknown", "nobody", "", Unauthenticated},
-		{"Bearer OLD-KEY", "", "", Unauthenticated},
-		{"Bearer old-key=", "", "", Unauthenticated},
-		{"Bearer old-ke", "", "", Unauthenticated},
+		{"Bearer unknown", "acme", "", Refused},
+		{"Bearer unknown", "nobody", "", Refused},
+		{"Bearer OLD-KEY", "", "", Refused},
+		{"Bearer old-key=", "", "", Refused},
+		{"Bearer old-ke", "", "", Refused},
+		{"Bearer", "", "", Refused},
+		{"Bearerold-key", "", "", Unauthenticated},
 		{"Basic old-key", "", "", Unauthenticated},
 		{"old-key", "", "", Unauthenticated},
-		{"Bearer  old-key", "", "", Unauthenticated},
-		{"Bearer old-key ", "", "", Unauthenticated},
+		{"Bearer  old-key", "", "", Refused},
+		{"Bearer old-key ", "", "", Refused},
 		{" Bearer old-key", "", "", Unauthenticated},
-		{"Bearer\told-key", "", "", Unauthenticated},
-		{"Bearer old-key, Bearer old-key", "", "", Unauthenticated},
+		{"Bearer\told-key", "", "", Refused},
+		{"Bearer old-key, Bearer old-key", "", "", Refused},
 		// The digest is no credential.
-		{fmt.Sprintf("Bearer %x", digest("old-key")), "", "", Unauthenticated},
+		{fmt.Sprintf("Bearer %x", digest("old-key")), "", "", Refused},
 	} {
 		wantPayload := ""
 		if c.want == OK {
 			wantPayload = "payload of " + c.wantTenant
 		}
-		payload, got := d.Authenticate([]byte(c.authorization), c.path)
+		payload, v := d.Authenticate(Request{Authorization: []byte(c.authorization), Path: c.path, Now: time.Now()})
+		got := v.Result
 		if got != c.want || payload != wantPayload {
 			t.Errorf("Authenticate(%q, %q) = %q, %v; want %q, %v", c.authorization, c.path, payload, got, wantPayload, c.want)
 		}
@@ -84,7 +88,8 @@ func TestOpenTenant(t *testing.T) {
 	d := directory(t, Entry{ID: "default", Open: true})
 	for _, authorization := range []string{"", "Bearer whatever", "Basic x", strings.Repeat("x", 1<<16)} {
 		for path, want := range map[string]Result{"": OK, "default": OK, "other": WrongTenant} {
-			payload, got := d.Authenticate([]byte(authorization), path)
+			payload, v := d.Authenticate(Request{Authorization: []byte(authorization), Path: path, Now: time.Now()})
+			got := v.Result
 			if got != want || (payload == "payload of default") != (want == OK) {
 				t.Errorf("Authenticate(%.20q, %q) = %q, %v; want %v", authorization, path, payload, got, want)
 			}
@@ -151,12 +156,12 @@ func TestNewDirectoryRefuses(t *testing.T) {
 		{"two tenants, one key", []Entry{keyed("acme", "a", "b"), keyed("globex", "b")}, `tenant: "acme" and "globex" have a key in common`},
 		{"one tenant, one key twice", []Entry{keyed("acme", "a", "a")}, `tenant: "acme" and "acme" have a key in common`},
 	} {
-		d, err := NewDirectory(c.entries, make([]int, len(c.entries)))
+		d, err := NewDirectory(c.entries, make([]int, len(c.entries)), nil)
 		if d != nil || err == nil || err.Error() != c.want {
 			t.Errorf("%s: NewDirectory = %v, %v; want nil, %s", c.name, d, err, c.want)
 		}
 	}
-	if _, err := NewDirectory([]Entry{open}, []int{}); err == nil {
+	if _, err := NewDirectory([]Entry{open}, []int{}, nil); err == nil {
 		t.Error("NewDirectory with one tenant and no payload = no error; want one")
 	}
 }
@@ -165,8 +170,8 @@ func TestNewDirectoryRefuses(t *testing.T) {
 func TestEmptyDirectory(t *testing.T) {
 	d := directory(t)
 	for _, path := range []string{"", "acme"} {
-		if _, got := d.Authenticate([]byte("Bearer key"), path); got != Unauthenticated {
-			t.Errorf("Authenticate(Bearer key, %q) = %v; want %v", path, got, Unauthenticated)
+		if _, got := d.Authenticate(Request{Authorization: []byte("Bearer key"), Path: path, Now: time.Now()}); got.Result != Refused {
+			t.Errorf("Authenticate(Bearer key, %q) = %v; want %v", path, got.Result, Refused)
 		}
 	}
 }
@@ -175,26 +180,31 @@ func TestEmptyDirectory(t *testing.T) {
 func TestDirectoryIsImmutable(t *testing.T) {
 	e := keyed("acme", "a")
 	d := directory(t, e)
-	e.Keys[0] = digest("b")
-	for token, want := range map[string]Result{"a": OK, "b": Unauthenticated} {
-		if _, got := d.Authenticate([]byte("Bearer "+token), ""); got != want {
-			t.Errorf("Authenticate(Bearer %s) = %v; want %v", token, got, want)
+	e.Keys[0].Digest = digest("b")
+	for token, want := range map[string]Result{"a": OK, "b": Refused} {
+		if _, got := d.Authenticate(Request{Authorization: []byte("Bearer " + token), Now: time.Now()}); got.Result != want {
+			t.Errorf("Authenticate(Bearer %s) = %v; want %v", token, got.Result, want)
 		}
 	}
 }
 
 func TestAuthenticateAllocatesNothing(t *testing.T) {
-	d := directory(t, keyed("acme", "a-key-of-usual-length-0123456789abcdef"))
+	entry := keyed("acme", "a-key-of-usual-length-0123456789abcdef")
+	entry.Names = []Name{NewName(NameURI, "spiffe://acme/agent")}
+	d, names, now := directory(t, entry), entry.Names, time.Now()
 	for _, authorization := range []string{"Bearer a-key-of-usual-length-0123456789abcdef", "Bearer unknown", ""} {
 		header := []byte(authorization)
-		if got := testing.AllocsPerRun(100, func() { d.Authenticate(header, "acme") }); got != 0 {
+		if got := testing.AllocsPerRun(100, func() {
+			d.Authenticate(Request{Authorization: header, Names: names, Path: "acme", Now: now})
+		}); got != 0 {
 			t.Errorf("allocations of Authenticate(%q) = %v; want 0", authorization, got)
 		}
 	}
 }
 
 func TestNames(t *testing.T) {
-	for r, want := range map[Result]string{Unauthenticated: "unauthenticated", OK: "ok", WrongTenant: "wrong_tenant", 9: "unknown"} {
+	for r, want := range map[Result]string{Unauthenticated: "unauthenticated", OK: "ok", WrongTenant: "wrong_tenant", Refused: "refused",
+		TwoTenants: "two_tenants", InsufficientScope: "insufficient_scope", Unavailable: "unavailable", 9: "unknown"} {
 		if got := r.String(); got != want {
 			t.Errorf("Result(%d).String() = %q; want %q", r, got, want)
 		}
@@ -214,8 +224,9 @@ func BenchmarkAuthenticate(b *testing.B) {
 	}
 	d := directory(b, entries...)
 	header := []byte("Bearer " + fmt.Sprintf("key-%032d", tenants/2))
+	now := time.Now()
 	b.ReportAllocs()
 	for b.Loop() {
-		d.Authenticate(header, "tenant5000")
+		d.Authenticate(Request{Authorization: header, Path: "tenant5000", Now: now})
 	}
 }

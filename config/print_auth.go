@@ -1,0 +1,81 @@
+package config
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"maps"
+	"slices"
+	"time"
+)
+
+func (p *printer) auth(a *Auth) {
+	p.open("auth")
+	if a.Resource != "" {
+		p.text("resource", a.Resource)
+	}
+	p.open("issuers")
+	for i := range a.Issuers {
+		p.issuer(&a.Issuers[i])
+	}
+	p.close()
+	p.close()
+}
+
+func (p *printer) issuer(i *Issuer) {
+	p.item()
+	p.text("issuer", i.URL)
+	if len(i.Audience) > 0 {
+		p.texts("audience", i.Audience)
+	}
+	p.texts("algorithms", i.Algorithms)
+	if i.TenantClaim != "" {
+		p.text("tenantClaim", i.TenantClaim)
+	} else {
+		p.text("mappingClaim", i.MappingClaim)
+		p.open("tenants")
+		for _, value := range slices.Sorted(maps.Keys(i.Tenants)) {
+			p.text(yamlText(value), i.Tenants[value])
+		}
+		p.close()
+	}
+	p.duration("clockSkew", i.ClockSkew)
+	p.duration("keysMaxAge", i.KeysMaxAge)
+	if len(i.Scopes) > 0 {
+		p.texts("scopes", i.Scopes)
+	}
+	p.close()
+}
+
+// credentials prints what a tenant is known by. What is not there is left out:
+// an empty list of keys could not be loaded again.
+func (p *printer) credentials(t *Tenant) {
+	if len(t.Keys) > 0 {
+		p.open("keys")
+		for _, k := range t.Keys {
+			p.item()
+			p.text("sha256", p.digest(k.SHA256))
+			if !k.Expires.IsZero() {
+				p.text("expires", k.Expires.Format(time.RFC3339Nano))
+			}
+			p.close()
+		}
+		p.close()
+	}
+	if len(t.Certificates) > 0 {
+		p.open("certificates")
+		for _, n := range t.Certificates {
+			p.item()
+			p.text(n.Kind, n.Value)
+			p.close()
+		}
+		p.close()
+	}
+}
+
+// digest returns a digest as it is shown.
+func (p *printer) digest(k [sha256.Size]byte) string {
+	if p.whole {
+		return hex.EncodeToString(k[:])
+	}
+	return hex.EncodeToString(k[:4]) + "…"
+}
