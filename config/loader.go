@@ -3,6 +3,7 @@ package config
 import (
 	"crypto/sha256"
 	"reflect"
+	"slices"
 )
 
 // Loader loads one gateway file again and again. What the file of a tenant was
@@ -14,6 +15,10 @@ type Loader struct {
 	// Digests tell whether a file has changed. Whoever watches the files may
 	// use them too.
 	Digests *Digests
+	// Sources are the absolute paths of the files that the last Load read or
+	// could not read, and of the folder of tenants, which stands for those in
+	// it: after a mistake, those whose change can mend it.
+	Sources []string
 
 	path    string
 	env     Environ
@@ -31,11 +36,23 @@ func (l *Loader) Load() (*File, []Mistake, error) {
 	l.Digests.turn()
 	r := newReader(l.path, l.env)
 	r.loader = l
+	defer func() { l.Sources = r.watched() }()
 	data, err := r.read(l.path, maxFile)
 	if err != nil {
 		return nil, nil, unreadable(l.path, err)
 	}
 	return r.gateway(l.path, data)
+}
+
+// watched returns the paths of Loader.Sources.
+func (r *reader) watched() []string {
+	folder := File{TenantsDir: r.folder}
+	paths := append(slices.Clone(r.sources), r.wanted...)
+	paths = slices.DeleteFunc(paths, folder.HasTenantFile)
+	if r.folder != "" {
+		paths = append(paths, r.folder)
+	}
+	return paths
 }
 
 // Unchanged reports whether one Loader made t and before, and had no reason to

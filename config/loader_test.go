@@ -297,3 +297,28 @@ func TestDigestsForget(t *testing.T) {
 		t.Errorf("%d files are known; want 2, the gateway file and one tenant's", got)
 	}
 }
+
+// After a mistake, Sources name every file whose change can mend it, and the
+// folder of tenants in place of the files in it.
+func TestLoaderSourcesAfterAMistake(t *testing.T) {
+	s := surround(t, map[string]string{
+		"tenants/a.json": `{"id": "a", "keys": [{"file": "../a.key"}], "registration": "../shared.json"}`,
+		"tenants/b.json": "{",
+		"shared.json":    "{",
+	})
+	if _, err := s.load(); err == nil {
+		t.Fatal("Load = no mistake; want some")
+	}
+	got := slices.Sorted(slices.Values(s.Sources))
+	var want []string
+	for _, name := range []string{"a.key", "gateway.yaml", "shared.json", "tenants"} {
+		want = append(want, s.path(name))
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("Sources = %q; want %q", got, want)
+	}
+	s.remove("gateway.yaml")
+	if _, err := s.load(); err == nil || !slices.Equal(s.Sources, want[1:2]) {
+		t.Errorf("without a gateway file, Load = %v and Sources = %q; want a mistake and %q", err, s.Sources, want[1:2])
+	}
+}

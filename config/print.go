@@ -20,8 +20,18 @@ const redacted = "redacted"
 // or query value that could be a credential the word "redacted". Equal
 // configurations give equal bytes. The result is a gateway file again but for
 // the shortened digests; filters and unknown members of documents are not in it.
-func (f *File) Print() []byte {
-	p := new(printer)
+func (f *File) Print() []byte { return new(printer).file(f) }
+
+// PrintWhole is Print without anything left out: keys are whole digests, and
+// what the documents say literally is there. Secrets that are referred to are
+// not in it all the same. ParseWhole of it gives a configuration that can be
+// served; it is for a file that nobody else may read.
+func (f *File) PrintWhole() []byte {
+	p := &printer{whole: true}
+	return p.file(f)
+}
+
+func (p *printer) file(f *File) []byte {
 	p.settings(f)
 	if len(f.Tenants) == 1 && f.Tenants[0].Open {
 		p.tenantBody(&f.Tenants[0])
@@ -129,7 +139,7 @@ func (p *printer) tenant(t *Tenant) {
 	p.open("keys")
 	for _, k := range t.Keys {
 		p.item()
-		p.text("sha256", shortDigest(k))
+		p.text("sha256", p.digest(k))
 		p.close()
 	}
 	p.close()
@@ -138,7 +148,12 @@ func (p *printer) tenant(t *Tenant) {
 	p.tenantBody(t)
 }
 
-func shortDigest(k [sha256.Size]byte) string { return hex.EncodeToString(k[:4]) + "…" }
+func (p *printer) digest(k [sha256.Size]byte) string {
+	if p.whole {
+		return hex.EncodeToString(k[:])
+	}
+	return hex.EncodeToString(k[:4]) + "…"
+}
 
 func (p *printer) tenantBody(t *Tenant) {
 	if !t.Secrets.AnyEnv {
@@ -210,7 +225,7 @@ func (p *printer) registration(reg *Registration) {
 		p.text("id", h.ID)
 		p.open("transport")
 		p.text("type", "http")
-		p.text("url", redactURL(h.URL))
+		p.text("url", p.url(h.URL))
 		if len(h.Headers) > 0 {
 			p.open("headers")
 			for _, hd := range h.Headers {
@@ -244,7 +259,7 @@ func (p *printer) header(h Header) {
 		p.open(key)
 		p.secretRef(h.Secret, "value")
 		p.close()
-	case looksSecret(strings.ToLower(h.Name), h.Value):
+	case !p.whole && looksSecret(strings.ToLower(h.Name), h.Value):
 		p.text(key, redacted)
 	default:
 		p.text(key, h.Value)
@@ -289,10 +304,10 @@ func (p *printer) subscription(s *Subscription) {
 	p.close()
 }
 
-// redactURL hides the query values of a URL that could be credentials.
-func redactURL(s string) string {
+// url returns a URL, with the query values hidden that could be credentials.
+func (p *printer) url(s string) string {
 	base, query, ok := strings.Cut(s, "?")
-	if !ok {
+	if !ok || p.whole {
 		return s
 	}
 	pairs := strings.Split(query, "&")
@@ -310,6 +325,7 @@ func redactURL(s string) string {
 type printer struct {
 	out   []byte
 	depth int
+	whole bool // nothing is shortened or hidden
 	// dash is set between item and the first line of that item.
 	dash bool
 }

@@ -16,7 +16,7 @@ func reload(f *File) (*File, error) {
 	out := f.Print()
 	for _, t := range f.Tenants {
 		for _, k := range t.Keys {
-			out = bytes.Replace(out, []byte(shortDigest(k)), []byte(hex.EncodeToString(k[:])), 1)
+			out = bytes.Replace(out, []byte(new(printer).digest(k)), []byte(hex.EncodeToString(k[:])), 1)
 		}
 	}
 	again, _, err := Parse("/printed.yaml", out, testEnv)
@@ -207,6 +207,34 @@ func TestParsePrinted(t *testing.T) {
 		}
 		if got := again.Print(); !bytes.Equal(got, f.Print()) {
 			t.Errorf("Print of the printed %s = %s; want the same bytes\n%s", path, got, f.Print())
+		}
+	}
+}
+
+// What PrintWhole wrote is the configuration itself.
+func TestPrintWhole(t *testing.T) {
+	dir := write(t, map[string]string{"gateway.yaml": "tenantsDir: tenants\n", "tenants/README": ""})
+	for _, path := range append(corpus(t, "valid"), "example.yaml", filepath.Join(dir, "gateway.yaml")) {
+		if strings.HasPrefix(filepath.Base(path), "registration-") {
+			continue
+		}
+		f, _, err := Load(path, testEnv)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if filepath.Dir(path) == dir { // who comes later is not in it
+			if err := os.WriteFile(filepath.Join(dir, "tenants/late.json"), []byte(tenantText("late", "1")), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		again, _, err := ParseWhole("/kept.yaml", f.PrintWhole(), testEnv)
+		if err != nil {
+			t.Errorf("ParseWhole of %s = %v; want no mistake\n%s", path, err, f.PrintWhole())
+			continue
+		}
+		again.Sources, again.TenantsDir = f.Sources, f.TenantsDir
+		if !reflect.DeepEqual(again, f) {
+			t.Errorf("ParseWhole of %s = %+v; want %+v", path, again, f)
 		}
 	}
 }

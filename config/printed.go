@@ -12,9 +12,18 @@ import (
 // mistakes call the text.
 func ParsePrinted(name string, data []byte) (*File, error) {
 	r := newReader(name, func(string) (string, bool) { return "", false })
-	r.printed = true
+	r.printed, r.large = true, true
 	f, _, err := r.gateway(name, data)
 	return f, err
+}
+
+// ParseWhole reads what PrintWhole has written. Files that it refers to, those of
+// TLS and of secrets, are read as by Parse; a folder of tenants is not.
+func ParseWhole(name string, data []byte, env Environ) (*File, []Mistake, error) {
+	r := newReader(name, env)
+	r.large = true
+	r.noteSource(name)
+	return r.gateway(name, data)
 }
 
 // printedDigest returns the digest whose shortened form Print has written, with

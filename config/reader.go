@@ -24,6 +24,9 @@ type reader struct {
 	// printed is set where what Print wrote is read: keys are shortened, and
 	// files are those of another process, perhaps of another machine.
 	printed bool
+	// large is set where it is something that was printed: the bounds of what
+	// people write do not hold, and tenants are all in it.
+	large bool
 	// incomplete is set where a document was left out whose mistakes another
 	// reader has reported.
 	incomplete bool
@@ -33,7 +36,10 @@ type reader struct {
 	role string
 	// sources are the absolute paths of the files that were read.
 	sources []string
-	noted   map[string]bool // of sources
+	folder  string // of tenants
+	// wanted are those that could not be read.
+	wanted []string
+	noted  map[string]bool // of sources
 	// sums are the digests of sources, if there is a loader.
 	sums map[string][sha256.Size]byte
 	// trees are the documents that were read by path, so that tenants can
@@ -77,10 +83,7 @@ func newReader(name string, env Environ) *reader {
 	if env == nil {
 		env = os.LookupEnv
 	}
-	base := filepath.Dir(name)
-	if abs, err := filepath.Abs(base); err == nil {
-		base = abs
-	}
+	base := absolute(filepath.Dir(name))
 	return &reader{
 		env:   env,
 		base:  base,
@@ -177,6 +180,7 @@ func (r *reader) read(path string, limit int) ([]byte, error) {
 	at := time.Now()
 	data, info, err := readFile(path, limit)
 	if err != nil {
+		r.wanted = append(r.wanted, absolute(path))
 		return nil, err
 	}
 	path = r.noteSource(path)
@@ -186,11 +190,18 @@ func (r *reader) read(path string, limit int) ([]byte, error) {
 	return data, nil
 }
 
+// absolute returns the absolute form of a path of this process, or the path
+// itself where there is none to be had.
+func absolute(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
+	}
+	return path
+}
+
 // noteSource notes a file as a source, and returns its absolute path.
 func (r *reader) noteSource(path string) string {
-	if abs, err := filepath.Abs(path); err == nil {
-		path = abs
-	}
+	path = absolute(path)
 	if !r.noted[path] {
 		r.noted[path] = true
 		r.sources = append(r.sources, path)

@@ -75,9 +75,9 @@ func (r *reader) tenantsDir(s spot, f *File, terms *tenantTerms, list *tenantLis
 	if !ok {
 		return
 	}
-	f.TenantsDir = dir
-	if r.printed {
-		return // it is printed where it holds no tenant
+	f.TenantsDir, r.folder = dir, dir
+	if r.large {
+		return // it was printed because it held no tenant, whatever it holds now
 	}
 	paths, err := TenantFiles(dir)
 	if err != nil {
@@ -131,6 +131,7 @@ type tenantFile struct {
 	names                  []string // of files, as mistakes show them, in order
 	sources                []string
 	sums                   [][sha256.Size]byte // of sources, if a loader keeps it
+	wanted                 []string
 	asked                  []question
 	incomplete             bool
 	mistakes, warnings     []Mistake
@@ -154,6 +155,7 @@ func (r *reader) tenantFile(path string, terms *tenantTerms) *tenantFile {
 		read.at = spot{node: &node{src: root.src, line: root.line, col: root.col, kind: root.kind}}
 	}
 	read.names, read.sources, read.asked, read.incomplete = own.names, own.sources, own.asked, own.incomplete
+	read.wanted = own.wanted
 	if own.loader != nil {
 		for _, source := range own.sources {
 			read.sums = append(read.sums, own.sums[source])
@@ -185,6 +187,7 @@ func (r *reader) merge(read *tenantFile) {
 	for _, path := range read.sources {
 		r.noteSource(path)
 	}
+	r.wanted = append(r.wanted, read.wanted...)
 	for _, m := range read.mistakes {
 		r.add(m)
 	}

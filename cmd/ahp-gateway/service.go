@@ -26,9 +26,10 @@ type service struct {
 	drain time.Duration
 }
 
-// start serves f. Both listeners accept connections when it returns. When ctx
-// ends while it waits for backends, it gives up.
-func (p program) start(ctx context.Context, f *config.File, log *slog.Logger) (*service, error) {
+// start serves f, which lastGood says was kept from before. Both listeners accept
+// connections when it returns. When ctx ends while it waits for backends, it
+// gives up.
+func (p program) start(ctx context.Context, f *config.File, log *slog.Logger, lastGood bool) (*service, error) {
 	tel, err := telemetry.Setup(context.WithoutCancel(ctx), telemetry.Options{ServiceVersion: programVersion(), Logger: log})
 	if err != nil {
 		return nil, err
@@ -43,6 +44,7 @@ func (p program) start(ctx context.Context, f *config.File, log *slog.Logger) (*
 		NewRoot:        tel.NewRoot,
 		Metrics:        metrics(log, tel.Gather),
 		Stdout:         p.stdout,
+		LastGood:       lastGood,
 		Version:        programVersion(),
 	})
 	if err != nil {
