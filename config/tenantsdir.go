@@ -2,7 +2,7 @@ package config
 
 import (
 	"crypto/sha256"
-	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -20,12 +20,13 @@ const (
 	maxTenantFile = mib
 )
 
-var errTooManyFiles = errors.New("it holds more than " + itoa(maxTenantFiles) + " files of tenants")
-
 // TenantFiles returns the paths of what in the folder dir is read as the file
 // of a tenant, sorted: every entry whose name ends in .yaml, .yml or .json and
 // does not start with a dot. More than 100,000 of them are an error.
-func TenantFiles(dir string) ([]string, error) {
+func TenantFiles(dir string) ([]string, error) { return listTenantFiles(dir, maxTenantFiles) }
+
+// listTenantFiles is TenantFiles with another bound.
+func listTenantFiles(dir string, most int) ([]string, error) {
 	d, err := os.Open(dir)
 	if err != nil {
 		return nil, plainError(err)
@@ -40,8 +41,8 @@ func TenantFiles(dir string) ([]string, error) {
 			}
 		}
 		switch {
-		case len(paths) > maxTenantFiles:
-			return nil, errTooManyFiles
+		case len(paths) > most:
+			return nil, fmt.Errorf("it holds more than %d files of tenants", most)
 		case err == io.EOF:
 			slices.Sort(paths)
 			return paths, nil

@@ -8,7 +8,6 @@ import (
 
 	"github.com/ahp-gateway/ahp-gateway/ahp"
 	"github.com/ahp-gateway/ahp-gateway/config"
-	"github.com/ahp-gateway/ahp-gateway/gateway"
 	"github.com/ahp-gateway/ahp-gateway/routing"
 )
 
@@ -105,11 +104,7 @@ func routesOf(t *config.Tenant, budget time.Duration) ([]eventRoute, error) {
 				r.Observers = append(r.Observers, named(s.BackendID, s.ID))
 			}
 			if len(calls) > 0 {
-				worst := table.WorstCase(e)
-				if worst > budget {
-					worst, r.CappedByBudget = budget, true
-				}
-				r.WorstCaseMs, r.TimeoutMs = ceilMs(worst), ceilMs(worst+gateway.TimeoutMargin)
+				r.WorstCaseMs, r.TimeoutMs, r.CappedByBudget = timesOf(table, e, budget)
 			}
 			all = append(all, eventRoute{reg.Version, e, r})
 		}
