@@ -64,9 +64,10 @@ var manifest = func() []byte {
 		"gaps": []object{
 			gap("events.capabilities", "a gateway passes on what the harness of each request advertises, which may be less"),
 			gap("limits.maxUploadBytes", "attachments are not uploaded"),
+			gap("authentication.oauth", "client_credentials with a configured issuer; there is nobody to consent, and a 401 challenge is not followed"),
 		},
 		"transports":                []string{"http"},
-		"authentication":            []string{"bearer"},
+		"authentication":            []string{"bearer", "oauth"},
 		"toolPaths":                 []string{},
 		"contentCategories":         []string{"text", "reasoning", "images", "audio", "video", "files"},
 		"limits":                    object{"maxUploadBytes": 0, "minTimeoutMs": 1, "maxTimeoutMs": 600000},
