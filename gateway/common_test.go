@@ -141,7 +141,7 @@ func TestReplicaWaitsForDegradedAnswer(t *testing.T) {
 	server := redistest.Start(t)
 	b := fakebackend.Start(t, fakebackend.Behave("late", "pass"))
 	// The timeout of the backend ends the first evaluation.
-	doc := registration("0.1", hook("com.example.b", b.URL, intercepts("0.1", "fail-closed", 500)))
+	doc := registration("0.1", hook("com.example.b", b.URL, intercepts("0.1", "fail-closed", 1500)))
 	all := startReplicas(t, 2, open(doc, sharing(server.Address)))
 	const degraded = "deny: Required policy backend unavailable. (io.ahp-gateway.fail_closed)"
 	var wg sync.WaitGroup

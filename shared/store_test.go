@@ -65,7 +65,7 @@ func changes() (func(*Settings), <-chan Class) {
 func TestPausedServer(t *testing.T) {
 	server := redistest.Start(t)
 	told, change := changes()
-	st := open(t, server.Address, told, func(s *Settings) { s.Timeout = 20 * time.Millisecond })
+	st := open(t, server.Address, told, func(s *Settings) { s.Timeout = 200 * time.Millisecond })
 	server.Pause()
 	for i := range 10 {
 		if _, got, lease := st.Ask(question("q", "m")); got != Unavailable || lease == nil {
@@ -132,7 +132,7 @@ func TestPartition(t *testing.T) {
 	server := redistest.Start(t)
 	link := server.Connect()
 	told, change := changes()
-	st := open(t, link.Address, told, func(s *Settings) { s.Timeout = 20 * time.Millisecond })
+	st := open(t, link.Address, told, func(s *Settings) { s.Timeout = 200 * time.Millisecond })
 	if _, got, _ := st.Ask(question("q", "m")); got != Lead {
 		t.Fatalf("Ask = %d; want Lead", got)
 	}
@@ -182,6 +182,28 @@ func TestErrorReplies(t *testing.T) {
 	if got := <-replies; got != "OOM" {
 		t.Errorf("OnChange's reply = %q; want OOM", got)
 	}
+}
+
+// More calls than the client has places for would wait without a deadline: they
+// are not made, and a connection that stays so full is replaced.
+func TestBusy(t *testing.T) {
+	server := redistest.Start(t)
+	told, change := changes()
+	st := open(t, server.Address, told)
+	st.conn.Load().calls.Store(maxCalls)
+	for range patience {
+		if _, got, _ := st.Ask(question("q", "m")); got != Unavailable {
+			t.Errorf("Ask of a full connection = %d; want Unavailable", got)
+		}
+	}
+	if got := st.Failures[Begin][Busy].Load(); got != patience {
+		t.Errorf("%d busy; want %d", got, patience)
+	}
+	if first, second := <-change, <-change; first != Busy || second != OK {
+		t.Errorf("OnChange(%v), OnChange(%v); want busy, ok", first, second)
+	}
+	answer, got, _ := st.Ask(question("q", "m"))
+	want(t, "Ask over a new connection", answer, got, "", Lead)
 }
 
 func TestPassword(t *testing.T) {
