@@ -448,6 +448,12 @@ func TestWithoutSharedState(t *testing.T) {
 				t.Errorf("%s, limits %s: Retry-After = %q", c.onFailure, c.limits, a.header.Get("Retry-After"))
 			}
 		}
+		if c.limits == "{}" { // the event is known, and so there is a record of it
+			want := map[string]string{"local": "deny", "refuse": "error"}[c.onFailure]
+			if record := r.audit.await(1)[0]; str(record["verdict"]) != want || str(record["dedupe"]) != "miss" {
+				t.Errorf("%s: audit record = %v; want verdict %s, dedupe miss", c.onFailure, record, want)
+			}
+		}
 		if got, want := b.Count(), map[int]int{http.StatusOK: 1}[c.status]; got != want {
 			t.Errorf("%s, limits %s: %d evaluations; want %d", c.onFailure, c.limits, got, want)
 		}

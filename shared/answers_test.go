@@ -258,6 +258,21 @@ func TestLargeAnswer(t *testing.T) {
 	}
 }
 
+// Databases and prefixes of one server have nothing in common.
+func TestDatabasesAndPrefixes(t *testing.T) {
+	server := redistest.Start(t)
+	for _, change := range []func(*Settings){
+		func(*Settings) {}, func(s *Settings) { s.Database = 3 }, func(s *Settings) { s.Prefix = "other" },
+	} {
+		st := open(t, server.Address, change)
+		answer, got, _ := st.Ask(question("q", "m"))
+		want(t, "Ask", answer, got, "", Lead)
+		if wait, ok := st.Bucket("b", slow, 1).Take(); wait != 0 || !ok {
+			t.Errorf("Take() = %v, %t; want a token", wait, ok)
+		}
+	}
+}
+
 // Everything that is left expires.
 func TestEverythingExpires(t *testing.T) {
 	server := redistest.Start(t)

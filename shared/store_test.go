@@ -13,6 +13,8 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -206,8 +208,10 @@ func TestBusy(t *testing.T) {
 	want(t, "Ask over a new connection", answer, got, "", Lead)
 }
 
+// A user needs no more than what is listed here, as the documentation says.
 func TestPassword(t *testing.T) {
-	server := redistest.Start(t, "--requirepass", "hunter2", "--user", "gateway", "on", ">swordfish", "~*", "+@all")
+	server := redistest.Start(t, slices.Concat([]string{"--requirepass", "hunter2", "--user", "gateway", "on", ">swordfish", "~test:*"},
+		strings.Fields("+hello +auth +ping +select +eval +evalsha +get +set +del +hget +hset +hmget +hdel +pexpire +time"))...)
 	for _, c := range []struct {
 		username, password string
 		want               Class
@@ -217,6 +221,21 @@ func TestPassword(t *testing.T) {
 		st := open(t, server.Address, func(s *Settings) { s.Username, s.Password = c.username, c.password })
 		if got := st.Outage(); got != c.want {
 			t.Errorf("Outage() as %q with %q = %v; want %v", c.username, c.password, got, c.want)
+		}
+		if c.want != OK {
+			continue
+		}
+		for _, remember := range []time.Duration{0, time.Minute} {
+			_, got, lease := st.Ask(question("q"+c.username, "m"))
+			if got != Lead {
+				t.Errorf("Ask as %q = %d; want Lead", c.username, got)
+			}
+			lease.Finish([]byte("a"), remember)
+		}
+		answer, got, _ := st.Ask(question("q"+c.username, "m"))
+		want(t, "Ask as "+c.username, answer, got, "a", Hit)
+		if wait, ok := st.Bucket("b"+c.username, slow, 1).Take(); wait != 0 || !ok {
+			t.Errorf("Take() as %q = %v, %t; want a token", c.username, wait, ok)
 		}
 	}
 }
