@@ -154,13 +154,16 @@ func questionKeys(version string, f *config.File, t *config.Tenant, discovered m
 
 // ask asks the replicas what they know of a message that is new to this one. It
 // returns as dedupe.Cache.Begin does, except for Abandoned, which is that the
-// message must not be evaluated, since it cannot be asked.
+// message must not be evaluated, since they cannot be asked. The lease is nil
+// where nothing is to be left for them.
 func (c *common) ask(x *exchange, doc *document) (known []byte, how dedupe.Outcome, lease *shared.Lease) {
 	key := dedupe.KeyOf(x.msg.Event.Source, x.msg.Event.ID)
 	left := time.Until(x.deadline)
 	var turns time.Duration
 	for _, h := range doc.of(x.msg.Event.Type).intercept {
-		turns += h.sub.Timeout
+		if !h.sub.Shadow {
+			turns += h.sub.Timeout
+		}
 	}
 	known, found, lease := c.store.Ask(&shared.Question{
 		Key: x.party.questionKeys + hex.EncodeToString(key[:]), Fingerprint: sha256.Sum256(x.msg.Body),
@@ -172,7 +175,7 @@ func (c *common) ask(x *exchange, doc *document) (known []byte, how dedupe.Outco
 	case shared.Hit, shared.Joined:
 		if !x.readable(doc, known, found == shared.Hit) {
 			c.store.Failures[shared.Begin][shared.Malformed].Add(1)
-			return nil, dedupe.Conflict, nil
+			return nil, dedupe.Miss, nil
 		}
 		if found == shared.Hit {
 			return known, dedupe.Hit, nil
@@ -185,6 +188,8 @@ func (c *common) ask(x *exchange, doc *document) (known []byte, how dedupe.Outco
 			return nil, dedupe.Abandoned, lease
 		}
 		return nil, dedupe.Miss, lease
+	case shared.Odd:
+		return nil, dedupe.Miss, nil
 	default:
 		return nil, dedupe.Conflict, nil
 	}

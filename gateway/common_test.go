@@ -141,7 +141,7 @@ func TestReplicaWaitsForDegradedAnswer(t *testing.T) {
 	server := redistest.Start(t)
 	b := fakebackend.Start(t, fakebackend.Behave("late", "pass"))
 	// The timeout of the backend ends the first evaluation.
-	doc := registration("0.1", hook("com.example.b", b.URL, intercepts("0.1", "fail-closed", 500)))
+	doc := registration("0.1", hook("com.example.b", b.URL, intercepts("0.1", "fail-closed", 1500)))
 	all := startReplicas(t, 2, open(doc, sharing(server.Address)))
 	const degraded = "deny: Required policy backend unavailable. (io.ahp-gateway.fail_closed)"
 	var wg sync.WaitGroup
@@ -446,6 +446,12 @@ func TestWithoutSharedState(t *testing.T) {
 			}
 			if (a.header.Get("Retry-After") != "") != (c.status != http.StatusOK) {
 				t.Errorf("%s, limits %s: Retry-After = %q", c.onFailure, c.limits, a.header.Get("Retry-After"))
+			}
+		}
+		if c.limits == "{}" { // the event is known, and so there is a record of it
+			want := map[string]string{"local": "deny", "refuse": "error"}[c.onFailure]
+			if record := r.audit.await(1)[0]; str(record["verdict"]) != want || str(record["dedupe"]) != "miss" {
+				t.Errorf("%s: audit record = %v; want verdict %s, dedupe miss", c.onFailure, record, want)
 			}
 		}
 		if got, want := b.Count(), map[int]int{http.StatusOK: 1}[c.status]; got != want {

@@ -42,7 +42,8 @@ const (
 	// TimedOut: the deadline came while an evaluation was under way, or the server
 	// was asked.
 	TimedOut
-	// Odd: what is there was not left by a replica. As Conflict.
+	// Odd: what is there was not left by a replica. The caller evaluates on its
+	// own, and leaves nothing.
 	Odd
 	// Unavailable: the server could not be asked. There is a lease all the same:
 	// the server may have granted it, though the reply did not come.

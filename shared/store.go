@@ -40,6 +40,9 @@ const (
 	// a caller wait without a deadline if there were 2^ringScale of them.
 	ringScale = 12
 	maxCalls  = 1<<ringScale - 256
+	// forgotten is after how many times what a connection may be silent there is
+	// either a reply to a call that timed out, or no connection any more.
+	forgotten = 4
 )
 
 // Store is the server, as a replica sees it. It is safe for concurrent use. The
@@ -48,8 +51,8 @@ type Store struct {
 	settings Settings
 	scripts  scripts
 	conn     atomic.Pointer[connection] // nil while the server is not asked
-	// Failures count the operations that got nothing. Read only, and what the
-	// caller finds malformed in an answer.
+	// Failures count the operations that got nothing. The caller adds what it
+	// finds malformed in an answer, and else reads only.
 	Failures [OperationCount][ClassCount]atomic.Uint64
 	// cause is the Class for which the server is not asked, or OK.
 	cause   atomic.Uint32
@@ -63,8 +66,8 @@ type Store struct {
 // connection is one connection to the server, which is not made again by itself.
 type connection struct {
 	client rueidis.Client
-	// calls are those under way, and those that were given up: a reply to them
-	// may still come, and until then the client keeps their place.
+	// calls are those under way, and for a while those that timed out: a reply to
+	// them may still come, and until then the client keeps their place.
 	calls    atomic.Int32
 	failures atomic.Int32 // in a row
 }
@@ -174,7 +177,9 @@ func (s *Store) call(op Operation, script *rueidis.Lua, deadline time.Time, keys
 	defer cancel()
 	r = script.Exec(ctx, c.client, keys, args)
 	class, reply := classify(r.Error())
-	if class != Timeout {
+	if class == Timeout {
+		time.AfterFunc(forgotten*max(pause, s.settings.Timeout), func() { c.calls.Add(-1) })
+	} else {
 		c.calls.Add(-1)
 	}
 	switch {

@@ -13,6 +13,8 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -65,7 +67,7 @@ func changes() (func(*Settings), <-chan Class) {
 func TestPausedServer(t *testing.T) {
 	server := redistest.Start(t)
 	told, change := changes()
-	st := open(t, server.Address, told, func(s *Settings) { s.Timeout = 20 * time.Millisecond })
+	st := open(t, server.Address, told, func(s *Settings) { s.Timeout = 200 * time.Millisecond })
 	server.Pause()
 	for i := range 10 {
 		if _, got, lease := st.Ask(question("q", "m")); got != Unavailable || lease == nil {
@@ -132,7 +134,7 @@ func TestPartition(t *testing.T) {
 	server := redistest.Start(t)
 	link := server.Connect()
 	told, change := changes()
-	st := open(t, link.Address, told, func(s *Settings) { s.Timeout = 20 * time.Millisecond })
+	st := open(t, link.Address, told, func(s *Settings) { s.Timeout = 200 * time.Millisecond })
 	if _, got, _ := st.Ask(question("q", "m")); got != Lead {
 		t.Fatalf("Ask = %d; want Lead", got)
 	}
@@ -184,8 +186,32 @@ func TestErrorReplies(t *testing.T) {
 	}
 }
 
+// More calls than the client has places for would wait without a deadline: they
+// are not made, and a connection that stays so full is replaced.
+func TestBusy(t *testing.T) {
+	server := redistest.Start(t)
+	told, change := changes()
+	st := open(t, server.Address, told)
+	st.conn.Load().calls.Store(maxCalls)
+	for range patience {
+		if _, got, _ := st.Ask(question("q", "m")); got != Unavailable {
+			t.Errorf("Ask of a full connection = %d; want Unavailable", got)
+		}
+	}
+	if got := st.Failures[Begin][Busy].Load(); got != patience {
+		t.Errorf("%d busy; want %d", got, patience)
+	}
+	if first, second := <-change, <-change; first != Busy || second != OK {
+		t.Errorf("OnChange(%v), OnChange(%v); want busy, ok", first, second)
+	}
+	answer, got, _ := st.Ask(question("q", "m"))
+	want(t, "Ask over a new connection", answer, got, "", Lead)
+}
+
+// A user needs no more than what is listed here, as the documentation says.
 func TestPassword(t *testing.T) {
-	server := redistest.Start(t, "--requirepass", "hunter2", "--user", "gateway", "on", ">swordfish", "~*", "+@all")
+	server := redistest.Start(t, slices.Concat([]string{"--requirepass", "hunter2", "--user", "gateway", "on", ">swordfish", "~test:*"},
+		strings.Fields("+hello +auth +ping +select +eval +evalsha +get +set +del +hget +hset +hmget +hdel +pexpire +time"))...)
 	for _, c := range []struct {
 		username, password string
 		want               Class
@@ -195,6 +221,21 @@ func TestPassword(t *testing.T) {
 		st := open(t, server.Address, func(s *Settings) { s.Username, s.Password = c.username, c.password })
 		if got := st.Outage(); got != c.want {
 			t.Errorf("Outage() as %q with %q = %v; want %v", c.username, c.password, got, c.want)
+		}
+		if c.want != OK {
+			continue
+		}
+		for _, remember := range []time.Duration{0, time.Minute} {
+			_, got, lease := st.Ask(question("q"+c.username, "m"))
+			if got != Lead {
+				t.Errorf("Ask as %q = %d; want Lead", c.username, got)
+			}
+			lease.Finish([]byte("a"), remember)
+		}
+		answer, got, _ := st.Ask(question("q"+c.username, "m"))
+		want(t, "Ask as "+c.username, answer, got, "a", Hit)
+		if wait, ok := st.Bucket("b"+c.username, slow, 1).Take(); wait != 0 || !ok {
+			t.Errorf("Take() as %q = %v, %t; want a token", c.username, wait, ok)
 		}
 	}
 }
