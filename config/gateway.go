@@ -71,6 +71,9 @@ func (r *reader) file(s spot) *File {
 		b.done()
 	}
 	r.tenants(o, &f, &base, burstSet)
+	if at, ok := o.get("adminApi"); ok {
+		r.adminAPI(at, &f)
+	}
 	o.done()
 	if hasListen && len(f.Tenants) == 1 && f.Tenants[0].Open && !isLoopbackAddress(f.Listen) {
 		r.mistake(listen, shown(f.Listen),

@@ -56,6 +56,9 @@ func (f *File) Print() []byte {
 	p.duration("timeout", f.Discovery.Timeout)
 	p.text("onFailure", f.Discovery.OnFailure)
 	p.close()
+	if len(f.AdminAPI.Keys) > 0 {
+		p.adminAPI(&f.AdminAPI)
+	}
 	if len(f.Tenants) == 1 && f.Tenants[0].Open {
 		p.tenantBody(&f.Tenants[0])
 		return p.out
@@ -70,6 +73,23 @@ func (f *File) Print() []byte {
 	}
 	p.close()
 	return p.out
+}
+
+func (p *printer) adminAPI(a *AdminAPI) {
+	p.open("adminApi")
+	p.keys(a.Keys)
+	p.bool("trustDocuments", a.TrustDocuments)
+	p.close()
+}
+
+func (p *printer) keys(keys [][sha256.Size]byte) {
+	p.open("keys")
+	for _, k := range keys {
+		p.item()
+		p.text("sha256", shortDigest(k))
+		p.close()
+	}
+	p.close()
 }
 
 func (p *printer) limits(l *Limits) {
@@ -105,13 +125,7 @@ func (p *printer) rate(rate float64, burst int) {
 func (p *printer) tenant(t *Tenant) {
 	p.item()
 	p.text("id", t.ID)
-	p.open("keys")
-	for _, k := range t.Keys {
-		p.item()
-		p.text("sha256", shortDigest(k))
-		p.close()
-	}
-	p.close()
+	p.keys(t.Keys)
 	p.rate(t.Rate, t.Burst)
 	p.int("inFlight", t.InFlight)
 	p.tenantBody(t)

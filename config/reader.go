@@ -18,6 +18,8 @@ type reader struct {
 	base string
 	// role is what mistakes call the file whose folder that is.
 	role string
+	// change is read in place of one file.
+	change Change
 	// sources are the absolute paths of the files that were read.
 	sources []string
 	noted   map[string]bool // of sources
@@ -133,6 +135,13 @@ func (r *reader) resolve(path string) string {
 
 // read returns the bytes of a regular file and notes it as a source.
 func (r *reader) read(path string, limit int) ([]byte, error) {
+	if r.change.Data != nil && path == r.change.Path {
+		if len(r.change.Data) > limit {
+			return nil, errTooLarge
+		}
+		r.noteSource(path)
+		return r.change.Data, nil
+	}
 	data, err := readFile(path, limit)
 	if err != nil {
 		return nil, err

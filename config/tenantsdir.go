@@ -77,6 +77,7 @@ func (r *reader) tenantsDir(s spot, f *File, terms *tenantTerms, list *tenantLis
 		r.mistake(s, shown(s.text), "the folder of tenants cannot be read, "+err.Error(), "write the path of a folder whose .yaml, .yml and .json files are a tenant each, relative to the gateway file")
 		return
 	}
+	paths = r.change.listed(dir, paths)
 	if len(paths)+len(f.Tenants) == 0 {
 		r.warn(s, shown(s.text), "there is no tenant: nobody can authenticate", "put a file for each tenant into the folder, such as acme.yaml with id, keys and registration")
 	}
@@ -87,6 +88,7 @@ func (r *reader) tenantsDir(s spot, f *File, terms *tenantTerms, list *tenantLis
 			continue
 		}
 		list.add(r, member{read.at, filepath.Base(path)}, &read.claims)
+		read.tenant.File = path
 		f.Tenants = append(f.Tenants, read.tenant)
 	}
 }
@@ -110,6 +112,7 @@ func (r *reader) tenantFile(path string, terms *tenantTerms) *tenantFile {
 	own := newReader(path, r.env)
 	own.role = "tenant's file"
 	own.trees = r.trees
+	own.change = r.change
 	read := new(tenantFile)
 	data, err := own.read(path, maxTenantFile)
 	if err != nil {

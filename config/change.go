@@ -1,0 +1,42 @@
+package config
+
+import (
+	"path/filepath"
+	"slices"
+)
+
+// Change is what the file of one tenant would hold instead of what it holds.
+// The zero value changes nothing.
+type Change struct {
+	// Path is that of a file, there or not, directly below TenantsDir.
+	Path string
+	// Data is what it would hold; nil where the file would be gone.
+	Data []byte
+}
+
+// LoadWith is Load as it would be with a change that nobody has made yet.
+func LoadWith(path string, env Environ, c Change) (*File, []Mistake, error) {
+	r := newReader(path, env)
+	r.change = c
+	data, err := r.read(path, maxFile)
+	if err != nil {
+		return nil, nil, unreadable(path, err)
+	}
+	return r.gateway(path, data)
+}
+
+// listed returns the sorted paths of the files of tenants in dir as they would
+// be with the change.
+func (c Change) listed(dir string, paths []string) []string {
+	if c.Path == "" || filepath.Dir(c.Path) != dir || !isTenantFile(filepath.Base(c.Path)) {
+		return paths
+	}
+	i, there := slices.BinarySearch(paths, c.Path)
+	switch {
+	case c.Data == nil && there:
+		return slices.Delete(paths, i, i+1)
+	case c.Data != nil && !there:
+		return slices.Insert(paths, i, c.Path)
+	}
+	return paths
+}
