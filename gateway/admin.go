@@ -31,6 +31,9 @@ func (g *Gateway) newPrivate(address net.Addr) *http.Server {
 		_, _ = w.Write(f.Print())
 	})
 	mux.HandleFunc("GET /admin/backends", g.backends)
+	if g.adminAPI != nil {
+		mux.Handle("/admin/v1/", g.adminAPI)
+	}
 	if onLoopback(address) { // a profile costs processor time, and a heap holds much
 		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 		mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
