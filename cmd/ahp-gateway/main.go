@@ -108,7 +108,7 @@ The send command has its own: see "ahp-gateway send --help".`,
 		SilenceUsage:  true,
 		RunE:          needsCommand,
 	}
-	root.AddCommand(p.serveCommand(), p.validateCommand(), p.configCommand(), p.demoCommand(), p.sendCommand(), p.versionCommand())
+	root.AddCommand(p.serveCommand(), p.validateCommand(), p.configCommand(), p.demoCommand(), p.sendCommand(), p.tenantCommand(), p.versionCommand())
 	return root
 }
 

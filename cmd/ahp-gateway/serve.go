@@ -14,6 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ahp-gateway/ahp-gateway/admin"
+	"github.com/ahp-gateway/ahp-gateway/audit"
 	"github.com/ahp-gateway/ahp-gateway/config"
 )
 
@@ -74,15 +76,15 @@ func (p program) serve(ctx context.Context, o serveOptions) error {
 	case !slices.Contains([]string{"", "text", "json"}, o.logFormat):
 		return usage("--log-format is %.64q; want text or json", o.logFormat)
 	}
-	s := &server{path: o.config}
-	f, warnings, err := s.load()
+	s := newServer(o.config)
+	f, warnings, err := s.load(config.Change{})
 	if err != nil {
 		p.report(warnings, err)
 		return &exit{exitFailure, fmt.Errorf("%s cannot be served", o.config)}
 	}
 	log := newLogger(p.stderr, config.Log{Level: cmp.Or(o.logLevel, f.Log.Level), Format: cmp.Or(o.logFormat, f.Log.Format)})
 	logWarnings(log, warnings)
-	unlessStopped(ctx, stop, func(ctx context.Context) { s.service, err = p.start(ctx, f, log) })
+	unlessStopped(ctx, stop, func(ctx context.Context) { s.service, err = p.start(ctx, f, log, s.api) })
 	if errors.Is(err, context.Canceled) {
 		log.Info("ended before anything was served")
 		return nil
@@ -90,10 +92,13 @@ func (p program) serve(ctx context.Context, o serveOptions) error {
 	if err != nil {
 		return err
 	}
+	s.offerAPI(f)
 	if err := p.announce(s.service); err != nil {
 		s.log.Error("standard output", "error", err)
 	}
-	return s.loop(ctx, hangup, stop)
+	cause, err := s.loop(ctx, hangup, stop)
+	close(s.ending)
+	return errors.Join(err, s.end(cause, stop))
 }
 
 // unlessStopped calls f with a context that ends when a signal comes on stop,
@@ -125,11 +130,24 @@ type server struct {
 	path  string // of the gateway file, as it was given
 	files []string
 	known contents
+
+	api       *admin.API
+	store     *admin.Folder // of the tenants in folder; nil unless the API needs one
+	folder    string
+	proposals chan proposal // from the API to loop
+	ending    chan struct{} // closed once loop takes none any more
+}
+
+func newServer(path string) *server {
+	s := &server{path: path, proposals: make(chan proposal), ending: make(chan struct{})}
+	s.api = admin.New(admin.Options{Apply: s.apply, Record: func(r *audit.Record) { s.RecordChange(r) }})
+	return s
 }
 
 // load reads the gateway file, and what its files held just before, so that a
-// change that comes while they are read is noticed later.
-func (s *server) load() (f *config.File, warnings []config.Mistake, err error) {
+// change that comes while they are read is noticed later. The files are read as
+// they would be with change.
+func (s *server) load(change config.Change) (f *config.File, warnings []config.Mistake, err error) {
 	if s.files == nil {
 		path := s.path
 		if abs, err := filepath.Abs(path); err == nil {
@@ -141,7 +159,7 @@ func (s *server) load() (f *config.File, warnings []config.Mistake, err error) {
 	// what was known of the last ones does not match, and they are read again.
 	for range 3 {
 		s.known = contentsOf(s.files)
-		f, warnings, err = config.Load(s.path, nil)
+		f, warnings, err = config.LoadWith(s.path, nil, change)
 		if err != nil {
 			return nil, warnings, err
 		}
@@ -154,21 +172,25 @@ func (s *server) load() (f *config.File, warnings []config.Mistake, err error) {
 	return f, warnings, nil
 }
 
-// loop follows signals and file changes until it is time to end.
-func (s *server) loop(ctx context.Context, hangup <-chan os.Signal, stop chan os.Signal) error {
+// loop follows signals, file changes and proposals until it is time to end, and
+// returns why it is.
+func (s *server) loop(ctx context.Context, hangup <-chan os.Signal, stop chan os.Signal) (cause string, err error) {
 	w := newWatcher(s.log, pollEvery)
 	defer w.close()
 	w.watch(s.files, s.known)
 	for {
 		select {
 		case <-ctx.Done():
-			return s.end(ctx.Err().Error(), stop)
+			return ctx.Err().Error(), nil
 		case sig := <-stop:
-			return s.end(sig.String(), stop)
+			return sig.String(), nil
 		case err := <-s.Failed():
-			return errors.Join(err, s.end("the public listener stopped", stop))
+			return "the public listener stopped", err
 		case sig := <-hangup:
 			s.reload(ctx, stop, sig.String(), nil)
+			w.watch(s.files, s.known)
+		case q := <-s.proposals:
+			q.answer <- s.propose(ctx, stop, q)
 			w.watch(s.files, s.known)
 		case e := <-w.events:
 			w.note(e)
@@ -193,7 +215,7 @@ func (s *server) reload(ctx context.Context, stop chan os.Signal, cause string, 
 	if len(changed) > 0 {
 		log = log.With("changed", changed[:min(len(changed), maxChangedShown)], "changed_files", len(changed))
 	}
-	f, warnings, err := s.load()
+	f, warnings, err := s.load(config.Change{})
 	logWarnings(log, warnings)
 	if err != nil {
 		s.Rejected()
@@ -213,7 +235,13 @@ func (s *server) reload(ctx context.Context, stop chan os.Signal, cause string, 
 		log.Error("configuration refused, the running one stays in use", "error", err)
 		return
 	}
+	s.adopt(f, restart, log)
+}
+
+// adopt goes by f, which is served since just now.
+func (s *server) adopt(f *config.File, restart []string, log *slog.Logger) {
 	s.drain = f.Limits.DrainTimeout
+	s.offerAPI(f)
 	log.Info("configuration reloaded")
 	for _, setting := range restart {
 		log.Warn("a changed setting takes a restart", "setting", setting)

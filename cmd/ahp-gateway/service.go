@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"os"
 	"time"
 
@@ -27,8 +28,8 @@ type service struct {
 }
 
 // start serves f. Both listeners accept connections when it returns. When ctx
-// ends while it waits for backends, it gives up.
-func (p program) start(ctx context.Context, f *config.File, log *slog.Logger) (*service, error) {
+// ends while it waits for backends, it gives up. api may be nil.
+func (p program) start(ctx context.Context, f *config.File, log *slog.Logger, api http.Handler) (*service, error) {
 	tel, err := telemetry.Setup(context.WithoutCancel(ctx), telemetry.Options{ServiceVersion: programVersion(), Logger: log})
 	if err != nil {
 		return nil, err
@@ -42,6 +43,7 @@ func (p program) start(ctx context.Context, f *config.File, log *slog.Logger) (*
 		Tracing:        tel.Tracing,
 		NewRoot:        tel.NewRoot,
 		Metrics:        metrics(log, tel.Gather),
+		AdminAPI:       api,
 		Stdout:         p.stdout,
 		Version:        programVersion(),
 	})
