@@ -356,9 +356,10 @@ func (c *call) invalid(doc *config.TenantDocument, mistakes []config.Mistake) *a
 	return badDocument.problem("", c.locate(doc, mistakes)...)
 }
 
-// locate returns mistakes with the positions that those of the tenant's own
-// document have in the request's, which may be nil.
+// locate returns the first mistakes with the positions that those of the
+// tenant's own document have in the request's, which may be nil.
 func (c *call) locate(doc *config.TenantDocument, mistakes []config.Mistake) []config.Mistake {
+	mistakes = mistakes[:min(len(mistakes), maxMistakes)]
 	located := make([]config.Mistake, len(mistakes))
 	for i, m := range mistakes {
 		if doc != nil && (m.File == "" || m.File == c.store.Place(c.tenant)) {

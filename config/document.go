@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -187,38 +188,54 @@ func (d *TenantDocument) WithKeys(digests ...string) *TenantDocument {
 // Locate returns m, which was found in the JSON of the document, with the
 // position in what ParseTenant was given and without the name of a file.
 func (d *TenantDocument) Locate(m Mistake) Mistake {
-	m.File, m.Line, m.Col = "", d.root.line, d.root.col
-	d.root.walk(func(s spot, line, col int) {
-		if s.path != "" && !leadsTo(s.path, m.Path) {
-			return
+	at, line, col := d.root, d.root.line, d.root.col
+	for at.path != m.Path {
+		next, keyLine, keyCol, ok := at.towards(m.Path)
+		if !ok { // it is about what is not there
+			line, col = at.line, at.col
+			break
 		}
-		m.Line, m.Col = s.line, s.col
-		if s.path == m.Path && m.What == UnknownKey {
-			m.Line, m.Col = line, col
-		}
-	})
+		at, line, col = next, keyLine, keyCol
+	}
+	if m.What != UnknownKey {
+		line, col = at.line, at.col
+	}
+	m.File, m.Line, m.Col = "", line, col
 	return m
+}
+
+// towards returns the member or item of s that is on the way to path, with the
+// position of its key or else its own.
+func (s spot) towards(path string) (next spot, line, col int, ok bool) {
+	if len(path) <= len(s.path) {
+		return spot{}, 0, 0, false
+	}
+	rest := path[len(s.path):]
+	if s.kind == kindList {
+		digits, _, _ := strings.Cut(strings.TrimPrefix(rest, "["), "]")
+		i, err := strconv.Atoi(digits)
+		if err != nil || i < 0 || i >= len(s.items) {
+			return spot{}, 0, 0, false
+		}
+		next = s.item(i)
+		return next, next.line, next.col, true
+	}
+	for _, f := range s.fields {
+		// Most are another one, and are told so without making their path.
+		if isWord(f.key) && !strings.HasPrefix(strings.TrimPrefix(rest, "."), f.key) {
+			continue
+		}
+		if leadsTo(joinKey(s.path, f.key), path) {
+			return s.member(f.key, f.value), f.line, f.col, true
+		}
+	}
+	return spot{}, 0, 0, false
 }
 
 // leadsTo reports whether path is at what path prefix names, or below it.
 func leadsTo(prefix, path string) bool {
 	rest, ok := strings.CutPrefix(path, prefix)
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
-}
-
-// walk visits every value below s, outer ones first, with the position of the
-// key that it stands under or else its own.
-func (s spot) walk(visit func(at spot, line, col int)) {
-	for _, f := range s.fields {
-		at := s.member(f.key, f.value)
-		visit(at, f.line, f.col)
-		at.walk(visit)
-	}
-	for i := range s.items {
-		at := s.item(i)
-		visit(at, at.line, at.col)
-		at.walk(visit)
-	}
 }
 
 // hooks visits every hook of the registration documents that stand in the

@@ -6,6 +6,7 @@
 //	ahp-gateway validate --config gateway.yaml
 //	ahp-gateway demo
 //	ahp-gateway send --url http://127.0.0.1:8787 --command 'git status'
+//	ahp-gateway tenant add --file acme.yaml
 //
 // # Exit codes
 //

@@ -223,6 +223,12 @@ func TestTenantChangesAndFiles(t *testing.T) {
 		t.Errorf("tenant get after a change by hand = %+v; want the document as it is now", again)
 	}
 	p.quit()
+	p = launch(t, "serve", "--config", filepath.Join(dir, "gateway.yaml"))
+	_, admin := p.urls()
+	if list := call(t, "", "tenant", "list", "--admin", admin); strings.Count(list.stdout, " true ") != 3 {
+		t.Errorf("tenant list after a restart = %+v; want the three that were added", list)
+	}
+	p.quit()
 }
 
 func TestTenantUsage(t *testing.T) {
