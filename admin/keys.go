@@ -43,29 +43,27 @@ func isDigestStart(s string) bool {
 
 func (c *call) addKey() *answer {
 	c.action = "add-key"
-	return c.changeKeys(func(digests []string) ([]string, *answer) {
+	return c.changeKeys(func(digests []string) ([]int, *answer) {
 		if len(digests) >= maxKeys {
 			return nil, tooManyKeys.problem("Delete one first, or rotate.")
 		}
-		return digests, nil
+		return places(digests), nil
 	}, true)
 }
 
 // rotateKey adds a key, and keeps of the others the newest alone.
 func (c *call) rotateKey() *answer {
 	c.action = "rotate-key"
-	return c.changeKeys(func(digests []string) ([]string, *answer) {
-		if slices.Contains(digests, "") {
-			return nil, keyByReference.problem("It is for whoever wrote the reference to rotate.")
-		}
-		return digests[max(0, len(digests)-(maxKeys-1)):], nil
+	return c.changeKeys(func(digests []string) ([]int, *answer) {
+		kept := places(digests)
+		return kept[max(0, len(kept)-(maxKeys-1)):], nil
 	}, true)
 }
 
 func (c *call) deleteKey(start string) *answer {
 	c.action = "delete-key"
-	return c.changeKeys(func(digests []string) ([]string, *answer) {
-		kept := slices.DeleteFunc(slices.Clone(digests), func(d string) bool { return strings.HasPrefix(d, start) })
+	return c.changeKeys(func(digests []string) ([]int, *answer) {
+		kept := slices.DeleteFunc(places(digests), func(i int) bool { return strings.HasPrefix(digests[i], start) })
 		switch {
 		case len(kept) == len(digests):
 			return nil, noSuchKey.problem("")
@@ -76,9 +74,18 @@ func (c *call) deleteKey(start string) *answer {
 	}, false)
 }
 
-// changeKeys changes the keys of a stored tenant to what keep leaves of their
-// digests, and adds a new one if create is set.
-func (c *call) changeKeys(keep func(digests []string) ([]string, *answer), create bool) *answer {
+// places returns the places of all the keys.
+func places(digests []string) []int {
+	all := make([]int, len(digests))
+	for i := range all {
+		all[i] = i
+	}
+	return all
+}
+
+// changeKeys leaves a stored tenant those of its keys whose places keep returns,
+// and adds a new one if create is set.
+func (c *call) changeKeys(keep func(digests []string) ([]int, *answer), create bool) *answer {
 	if create {
 		// A page in a browser can send a POST of any other type unasked.
 		mediaType, _, err := mime.ParseMediaType(c.r.Header.Get("Content-Type"))
@@ -103,18 +110,14 @@ func (c *call) changeKeys(keep func(digests []string) ([]string, *answer), creat
 		if refused != nil {
 			return refused
 		}
-		digests, refused := keep(old.doc.KeyDigests())
+		kept, refused := keep(old.doc.KeyDigests())
 		if refused != nil {
 			return refused
 		}
-		key := ""
-		if create {
-			key = newKey(c.tenant)
-			digests = append(slices.Clone(digests), digestOf(key))
+		if !create {
+			return c.apply(http.StatusOK, nil, old.doc.WithKeys(kept), old, "")
 		}
-		if slices.Contains(digests, "") {
-			return keyByReference.problem("Its keys are for whoever wrote the reference to change.")
-		}
-		return c.apply(http.StatusOK, nil, old.doc.WithKeys(digests...), old, key)
+		key := newKey(c.tenant)
+		return c.apply(http.StatusOK, nil, old.doc.WithKeys(kept, digestOf(key)), old, key)
 	})
 }

@@ -49,7 +49,6 @@ const (
 	notOurs
 	tooManyKeys
 	onlyKey
-	keyByReference
 	busy
 	storeFailed
 	kindCount
@@ -81,7 +80,6 @@ var kinds = [kindCount]struct {
 	notOurs:          {"not-managed", http.StatusConflict, "The tenant is not one that this API changes."},
 	tooManyKeys:      {"too-many-keys", http.StatusConflict, "The tenant has two keys already."},
 	onlyKey:          {"only-key", http.StatusConflict, "It is the tenant's only key."},
-	keyByReference:   {"key-by-reference", http.StatusConflict, "A key of the tenant is a reference."},
 	busy:             {"busy", http.StatusServiceUnavailable, "The change could not be made in time."},
 	storeFailed:      {"store-failed", http.StatusInternalServerError, "The store failed."},
 }

@@ -194,7 +194,7 @@ func (c *call) createTenant() *answer {
 		change := doc
 		if !doc.HasKeys() {
 			key = newKey(c.tenant)
-			change = doc.WithKeys(digestOf(key))
+			change = doc.WithKeys(nil, digestOf(key))
 		}
 		a := c.apply(http.StatusCreated, doc, change, nil, key)
 		if a.status == http.StatusCreated {

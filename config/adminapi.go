@@ -25,8 +25,11 @@ func (r *reader) adminAPI(s spot, f *File) {
 	if !o.usable() {
 		return
 	}
-	if f.Admin == "off" {
+	switch {
+	case f.Admin == "off":
 		r.mistake(s, "", "there is no private listener to serve it", "write an address for admin, or remove this")
+	case !isLoopbackAddress(f.Admin):
+		r.warn(s, "", "its keys travel over plain http to an address that is not loopback", "write a loopback address for admin and put TLS in front of it, or make sure that nobody listens in that network")
 	}
 	if f.TenantsDir == "" {
 		r.warn(s, "", "there is no folder for tenants: the API shows those that there are and changes none", "write tenantsDir")

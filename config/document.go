@@ -164,10 +164,16 @@ func (d *TenantDocument) KeyDigests() []string {
 // HasKeys reports whether the document says anything of keys.
 func (d *TenantDocument) HasKeys() bool { return d.root.has("keys") }
 
-// WithKeys returns the document with the keys of those digests, in hexadecimal,
-// in place of all that it has. Where it has none they come after the id.
-func (d *TenantDocument) WithKeys(digests ...string) *TenantDocument {
-	list := &node{src: d.root.src, kind: kindList}
+// WithKeys returns the document with some of its keys, named by their places in
+// KeyDigests, and behind them keys with those digests, in hexadecimal. Where it
+// has no keys they come after the id.
+func (d *TenantDocument) WithKeys(kept []int, digests ...string) *TenantDocument {
+	list := &node{src: d.root.src, line: d.root.line, col: d.root.col, kind: kindList}
+	if keys := d.root.find("keys"); keys != nil {
+		for _, i := range kept {
+			list.items = append(list.items, keys.items[i])
+		}
+	}
 	for _, digest := range digests {
 		list.items = append(list.items, &node{src: d.root.src, kind: kindObject, fields: []field{
 			{key: "sha256", value: &node{src: d.root.src, kind: kindString, text: digest}},
@@ -180,7 +186,6 @@ func (d *TenantDocument) WithKeys(digests ...string) *TenantDocument {
 		at = 1 + slices.IndexFunc(n.fields, func(f field) bool { return f.key == "id" })
 		n.fields = slices.Insert(n.fields, at, field{key: "keys"})
 	}
-	list.line, list.col = n.line, n.col
 	n.fields[at].value = list
 	return &TenantDocument{spot{node: &n}}
 }

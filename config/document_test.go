@@ -144,15 +144,19 @@ func TestWithKeys(t *testing.T) {
 		t.Errorf("KeyDigests() = %q; want %q", got, want)
 	}
 	before := string(d.JSON())
-	if got, want := d.WithKeys("01").KeyDigests(), []string{"01"}; !slices.Equal(got, want) || string(d.JSON()) != before {
-		t.Errorf("WithKeys(01).KeyDigests() = %q; want %q, and the document as it was", got, want)
+	if got, want := d.WithKeys([]int{2, 0}, "01").KeyDigests(), []string{"", strings.Repeat("a", 64), "01"}; !slices.Equal(got, want) || string(d.JSON()) != before {
+		t.Errorf("WithKeys(2, 0; 01).KeyDigests() = %q; want %q, and the document as it was", got, want)
+	}
+	// What is kept is kept as it is.
+	if got := string(d.WithKeys([]int{1}).JSON()); !strings.Contains(got, `"env": "X"`) || strings.Contains(got, "sha256") {
+		t.Errorf("WithKeys(1).JSON() = %s; want the reference alone", got)
 	}
 	d, err = ParseTenant("", []byte(`{"registration": "x", "id": "acme", "rate": 1}`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	const want = "{\n  \"registration\": \"x\",\n  \"id\": \"acme\",\n  \"keys\": [\n    {\n      \"sha256\": \"01\"\n    }\n  ],\n  \"rate\": 1\n}\n"
-	if got := string(d.WithKeys("01").JSON()); got != want {
+	if got := string(d.WithKeys(nil, "01").JSON()); got != want {
 		t.Errorf("WithKeys(01).JSON() = %s; want %s", got, want)
 	}
 }
@@ -183,7 +187,7 @@ func FuzzParseTenant(f *testing.F) {
 			t.Fatalf("Redacted() = %s of\n%s\nwant it to hide all that is refused, and only once", hidden.JSON(), d.JSON())
 		}
 		d.OperatorOnly()
-		if got := d.WithKeys("00").KeyDigests(); !slices.Equal(got, []string{"00"}) {
+		if got := d.WithKeys(nil, "00").KeyDigests(); !slices.Equal(got, []string{"00"}) {
 			t.Fatalf("WithKeys(00).KeyDigests() = %q; want 00", got)
 		}
 	})
