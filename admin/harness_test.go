@@ -62,6 +62,7 @@ type rig struct {
 	seen  map[string]bool // operations with a status
 
 	mu         sync.Mutex
+	loader     *config.Loader
 	file       *config.File
 	generation uint64
 	records    []*audit.Record
@@ -79,6 +80,7 @@ func newRig(t testing.TB, files ...string) *rig {
 	for i := 0; i < len(files); i += 2 {
 		r.write(files[i], files[i+1])
 	}
+	r.loader = config.NewLoader(filepath.Join(r.dir, "gateway.yaml"), environ)
 	var err error
 	if r.store, err = admin.OpenFolder(r.tenants("")); err != nil {
 		t.Fatal(err)
@@ -95,7 +97,7 @@ func newRig(t testing.TB, files ...string) *rig {
 // use has the API go by what the files say now.
 func (r *rig) use() {
 	r.t.Helper()
-	f, _, err := config.Load(filepath.Join(r.dir, "gateway.yaml"), environ)
+	f, _, err := r.loader.Load()
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -111,7 +113,7 @@ func (r *rig) apply(ctx context.Context, c admin.Change) (uint64, error) {
 	if ctx.Err() != nil {
 		return 0, ctx.Err()
 	}
-	f, warnings, err := config.LoadWith(filepath.Join(r.dir, "gateway.yaml"), environ, c.Change)
+	f, warnings, err := r.loader.LoadWith(c.Change)
 	if err == nil {
 		err = c.Check(warnings)
 	}

@@ -14,17 +14,6 @@ type Change struct {
 	Data []byte
 }
 
-// LoadWith is Load as it would be with a change that nobody has made yet.
-func LoadWith(path string, env Environ, c Change) (*File, []Mistake, error) {
-	r := newReader(path, env)
-	r.change = c
-	data, err := r.read(path, maxFile)
-	if err != nil {
-		return nil, nil, unreadable(path, err)
-	}
-	return r.gateway(path, data)
-}
-
 // listed returns the sorted paths of the files of tenants in dir as they would
 // be with the change.
 func (c Change) listed(dir string, paths []string) []string {

@@ -61,11 +61,8 @@ func (r *reader) plainless(s spot) *node {
 // [File.Print] shows it: of keys the start of their digests, and in place of
 // what could be a credential the word "redacted".
 func (t *Tenant) Document() *TenantDocument {
-	p := new(printer)
-	p.tenant(t)
 	r := newReader("", nil)
-	root := r.parse(r.source(""), p.out)
-	return &TenantDocument{spot{node: root.items[0]}}
+	return &TenantDocument{spot{node: r.parse(r.source(""), t.Print())}}
 }
 
 // ID returns the tenant's id, or "" where the document has none.
@@ -280,7 +277,7 @@ func (d *TenantDocument) literals(visit func(s spot, show string)) {
 		}
 		transport := hook.member("transport", n)
 		if url := n.find("url"); url != nil && url.kind == kindString {
-			visit(transport.member("url", url), redactURL(url.text))
+			visit(transport.member("url", url), new(printer).url(url.text))
 		}
 		headers := n.find("headers")
 		if headers == nil {

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// tenantFiles returns the valid documents of tenants in the corpus.
-func tenantFiles(t testing.TB) []string {
+// tenantTexts returns the paths of valid documents of tenants in the corpus.
+func tenantTexts(t testing.TB) []string {
 	t.Helper()
 	paths, err := TenantFiles("testdata/valid/tenants-dir")
 	if err != nil || len(paths) == 0 {
@@ -22,7 +22,7 @@ func tenantFiles(t testing.TB) []string {
 
 // The JSON of a document means what the document means, whatever it was written in.
 func TestTenantDocumentMeansTheSame(t *testing.T) {
-	for _, path := range tenantFiles(t) {
+	for _, path := range tenantTexts(t) {
 		data, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
@@ -40,7 +40,12 @@ func TestTenantDocumentMeansTheSame(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, _, err := LoadWith("testdata/valid/gateway-tenants-dir.yaml", testEnv, Change{path, d.JSON()})
+		got, _, err := NewLoader("testdata/valid/gateway-tenants-dir.yaml", testEnv).LoadWith(Change{path, d.JSON()})
+		if err == nil {
+			for i := range got.Tenants {
+				got.Tenants[i].read = nil
+			}
+		}
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("with the JSON of %s in its place: %v\n%s\nwant the same\n%s", path, err, got.Print(), want.Print())
 		}
@@ -59,6 +64,7 @@ func TestLoadWith(t *testing.T) {
 		"elsewhere/a.yaml":  tenantText("a", "3"),
 	})
 	at := func(name string) string { return filepath.Join(dir, name) }
+	l := NewLoader(at("gateway.yaml"), testEnv)
 	for _, c := range []struct {
 		what   string
 		change Change
@@ -75,7 +81,7 @@ func TestLoadWith(t *testing.T) {
 		{"another's key", Change{at("tenants/a.yaml"), []byte(tenantText("a", "1"))}, "is the same key as"},
 		{"too much", Change{at("tenants/a.yaml"), bytes.Repeat([]byte("\n"), maxTenantFile+1)}, "too large"},
 	} {
-		f, _, err := LoadWith(at("gateway.yaml"), testEnv, c.change)
+		f, _, err := l.LoadWith(c.change)
 		if err != nil {
 			if !strings.Contains(err.Error(), c.want) {
 				t.Errorf("LoadWith %s = %v; want %s", c.what, err, c.want)
@@ -88,6 +94,40 @@ func TestLoadWith(t *testing.T) {
 		}
 		if got := strings.Join(ids, " "); got != c.want {
 			t.Errorf("LoadWith %s = %s; want %s", c.what, got, c.want)
+		}
+	}
+	// What a change was read as holds until it is made, and no longer than that.
+	change := Change{at("tenants/a.yaml"), []byte(tenantText("a", "5"))}
+	proposed, _, err := l.LoadWith(change)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct {
+		what string
+		do   func() error
+		want string
+	}{
+		{"not made", func() error { return nil }, "b c"},
+		{"made otherwise", func() error { return os.WriteFile(change.Path, []byte(tenantText("a", "6")), 0o600) }, "a b c"},
+		{"made", func() error { return os.WriteFile(change.Path, change.Data, 0o600) }, "a b c"},
+		{"undone", func() error { return os.Remove(change.Path) }, "b c"},
+	} {
+		if err := step.do(); err != nil {
+			t.Fatal(err)
+		}
+		f, _, err := l.Load()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var ids []string
+		for _, tenant := range f.Tenants {
+			ids = append(ids, tenant.ID)
+		}
+		if got := strings.Join(ids, " "); got != step.want {
+			t.Errorf("Load with the change %s = %s; want %s", step.what, got, step.want)
+		}
+		if f.Tenants[0].ID == "a" && (f.Tenants[0].Keys[0] == proposed.Tenants[0].Keys[0]) != (step.what == "made") {
+			t.Errorf("Load with the change %s has the key of the change %t", step.what, step.what != "made")
 		}
 	}
 	if got, err := os.ReadDir(at("tenants")); err != nil || len(got) != 2 {
@@ -112,7 +152,7 @@ func TestLocate(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, _, err = LoadWith("testdata/invalid/gateway-tenants-dir.yaml", testEnv, Change{path, d.JSON()})
+		_, _, err = NewLoader("testdata/invalid/gateway-tenants-dir.yaml", testEnv).LoadWith(Change{path, d.JSON()})
 		got := ownMistakes(err, path)
 		for i := range got {
 			got[i] = d.Locate(got[i])
@@ -163,7 +203,7 @@ func TestWithKeys(t *testing.T) {
 
 // FuzzParseTenant: what is read can be written, and is read as the same again.
 func FuzzParseTenant(f *testing.F) {
-	for _, path := range tenantFiles(f) {
+	for _, path := range tenantTexts(f) {
 		data, err := os.ReadFile(path)
 		if err != nil {
 			f.Fatal(err)

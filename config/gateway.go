@@ -152,7 +152,7 @@ func (r *reader) tls(s spot) TLS {
 	if !okCert || !okKey {
 		return TLS{}
 	}
-	if _, err := tls.X509KeyPair(certPEM, keyPEM); err != nil {
+	if _, err := tls.X509KeyPair(certPEM, keyPEM); err != nil && !r.printed {
 		// The error's text can quote from the key file.
 		r.mistake(s, "", "the certificate and the key are not a usable pair", "write the paths of a PEM certificate chain and of the unencrypted PEM key that belongs to it")
 	}
@@ -163,8 +163,8 @@ func (r *reader) tls(s spot) TLS {
 func (r *reader) pem(s spot) (path string, data []byte, ok bool) {
 	const limit = 4 << 20
 	path, ok = r.path(s)
-	if !ok {
-		return "", nil, false
+	if !ok || r.printed {
+		return path, nil, ok
 	}
 	data, err := r.read(path, limit)
 	if err != nil {
@@ -189,7 +189,7 @@ func (r *reader) path(s spot) (string, bool) {
 
 func (r *reader) caFile(s spot) string {
 	path, data, ok := r.pem(s)
-	if ok && !x509.NewCertPool().AppendCertsFromPEM(data) {
+	if ok && !r.printed && !x509.NewCertPool().AppendCertsFromPEM(data) {
 		r.mistake(s, shown(s.text), "holds no certificate", "write the path of a PEM bundle of root certificates")
 	}
 	return path

@@ -2,8 +2,8 @@ package config
 
 import "path/filepath"
 
-// Environ looks up an environment variable, as os.LookupEnv does. Nil means
-// os.LookupEnv.
+// Environ looks up an environment variable, as os.LookupEnv does, also from
+// several goroutines at once. Nil means os.LookupEnv.
 type Environ func(name string) (value string, ok bool)
 
 // Load reads the gateway file at path and every file that it names. It returns
@@ -31,7 +31,7 @@ func Parse(name string, data []byte, env Environ) (*File, []Mistake, error) {
 // rule of its snapshot is checked, and nothing that depends on a gateway file,
 // on the environment or on other files.
 func LoadRegistration(path string) (*Registration, []Mistake, error) {
-	data, err := readFile(path, maxFile)
+	data, _, err := readFile(path, maxFile)
 	if err != nil {
 		return nil, nil, unreadable(path, err)
 	}
@@ -76,17 +76,25 @@ func (r *reader) document(s spot) (spot, bool) {
 		return spot{}, false
 	}
 	full := r.resolve(path)
-	root, ok := r.trees[full]
-	if !ok {
+	known, ok := r.trees.of(full)
+	switch {
+	case !ok:
 		data, err := r.read(full, maxFile)
 		if err != nil {
 			r.mistake(s, shown(path), "the registration document cannot be read, "+err.Error(), "write a path relative to the folder "+shown(filepath.Base(r.base))+" of the "+r.role)
 		} else {
-			root = r.parse(r.source(full), data)
+			known.root = r.parse(r.source(full), data)
 		}
-		r.trees[full] = root
+		known.sum = r.sums[full]
+		r.trees.keep(full, known)
+	case known.root == nil:
+		r.source(full) // whose mistakes are listed as if this one had read it
+		r.incomplete = true
+	default:
+		r.noteSource(full)
+		r.sums[full] = known.sum
 	}
-	return spot{node: root}, root != nil
+	return spot{node: known.root}, known.root != nil
 }
 
 func unreadable(path string, err error) Mistakes {

@@ -20,8 +20,54 @@ const redacted = "redacted"
 // or query value that could be a credential the word "redacted". Equal
 // configurations give equal bytes. The result is a gateway file again but for
 // the shortened digests; filters and unknown members of documents are not in it.
-func (f *File) Print() []byte {
+func (f *File) Print() []byte { return new(printer).file(f) }
+
+// PrintWhole is Print without anything left out: keys are whole digests, and
+// what the documents say literally is there. Secrets that are referred to are
+// not in it all the same. ParseWhole of it gives a configuration that can be
+// served; it is for a file that nobody else may read.
+func (f *File) PrintWhole() []byte {
+	p := &printer{whole: true}
+	return p.file(f)
+}
+
+func (p *printer) file(f *File) []byte {
+	p.settings(f)
+	if len(f.Tenants) == 1 && f.Tenants[0].Open {
+		p.tenantBody(&f.Tenants[0])
+		return p.out
+	}
+	if len(f.Tenants) == 0 { // only a folder can say that there is none
+		p.text("tenantsDir", f.TenantsDir)
+		return p.out
+	}
+	p.open("tenants")
+	for i := range f.Tenants {
+		p.item()
+		p.tenant(&f.Tenants[i])
+		p.close()
+	}
+	p.close()
+	return p.out
+}
+
+// PrintSettings returns what Print does, without the tenants.
+func (f *File) PrintSettings() []byte {
 	p := new(printer)
+	p.settings(f)
+	return p.out
+}
+
+// Print returns the tenant as the one item of a list of tenants that File.Print
+// would show, without the list around it.
+func (t *Tenant) Print() []byte {
+	p := new(printer)
+	p.tenant(t)
+	return p.out
+}
+
+// settings prints everything but the tenants.
+func (p *printer) settings(f *File) {
 	p.text("listen", f.Listen)
 	p.text("admin", f.Admin)
 	if f.TLS.CertFile != "" {
@@ -59,20 +105,6 @@ func (f *File) Print() []byte {
 	if len(f.AdminAPI.Keys) > 0 {
 		p.adminAPI(&f.AdminAPI)
 	}
-	if len(f.Tenants) == 1 && f.Tenants[0].Open {
-		p.tenantBody(&f.Tenants[0])
-		return p.out
-	}
-	if len(f.Tenants) == 0 { // only a folder can say that there is none
-		p.text("tenantsDir", f.TenantsDir)
-		return p.out
-	}
-	p.open("tenants")
-	for i := range f.Tenants {
-		p.tenant(&f.Tenants[i])
-	}
-	p.close()
-	return p.out
 }
 
 func (p *printer) adminAPI(a *AdminAPI) {
@@ -86,7 +118,7 @@ func (p *printer) keys(keys [][sha256.Size]byte) {
 	p.open("keys")
 	for _, k := range keys {
 		p.item()
-		p.text("sha256", shortDigest(k))
+		p.text("sha256", p.digest(k))
 		p.close()
 	}
 	p.close()
@@ -123,16 +155,19 @@ func (p *printer) rate(rate float64, burst int) {
 }
 
 func (p *printer) tenant(t *Tenant) {
-	p.item()
 	p.text("id", t.ID)
 	p.keys(t.Keys)
 	p.rate(t.Rate, t.Burst)
 	p.int("inFlight", t.InFlight)
 	p.tenantBody(t)
-	p.close()
 }
 
-func shortDigest(k [sha256.Size]byte) string { return hex.EncodeToString(k[:4]) + "…" }
+func (p *printer) digest(k [sha256.Size]byte) string {
+	if p.whole {
+		return hex.EncodeToString(k[:])
+	}
+	return hex.EncodeToString(k[:4]) + "…"
+}
 
 func (p *printer) tenantBody(t *Tenant) {
 	if !t.Secrets.AnyEnv {
@@ -204,7 +239,7 @@ func (p *printer) registration(reg *Registration) {
 		p.text("id", h.ID)
 		p.open("transport")
 		p.text("type", "http")
-		p.text("url", redactURL(h.URL))
+		p.text("url", p.url(h.URL))
 		if len(h.Headers) > 0 {
 			p.open("headers")
 			for _, hd := range h.Headers {
@@ -238,7 +273,7 @@ func (p *printer) header(h Header) {
 		p.open(key)
 		p.secretRef(h.Secret, "value")
 		p.close()
-	case looksSecret(strings.ToLower(h.Name), h.Value):
+	case !p.whole && looksSecret(strings.ToLower(h.Name), h.Value):
 		p.text(key, redacted)
 	default:
 		p.text(key, h.Value)
@@ -283,10 +318,10 @@ func (p *printer) subscription(s *Subscription) {
 	p.close()
 }
 
-// redactURL hides the query values of a URL that could be credentials.
-func redactURL(s string) string {
+// url returns a URL, with the query values hidden that could be credentials.
+func (p *printer) url(s string) string {
 	base, query, ok := strings.Cut(s, "?")
-	if !ok {
+	if !ok || p.whole {
 		return s
 	}
 	pairs := strings.Split(query, "&")
@@ -304,6 +339,7 @@ func redactURL(s string) string {
 type printer struct {
 	out   []byte
 	depth int
+	whole bool // nothing is shortened or hidden
 	// dash is set between item and the first line of that item.
 	dash bool
 }

@@ -19,7 +19,7 @@ func reload(f *File) (*File, error) {
 		keys = slices.Concat(keys, t.Keys)
 	}
 	for _, k := range keys {
-		out = bytes.Replace(out, []byte(shortDigest(k)), []byte(hex.EncodeToString(k[:])), 1)
+		out = bytes.Replace(out, []byte(new(printer).digest(k)), []byte(hex.EncodeToString(k[:])), 1)
 	}
 	again, _, err := Parse("/printed.yaml", out, testEnv)
 	return again, err
@@ -176,5 +176,89 @@ func checkMistakeForm(t *testing.T, m Mistake) {
 	t.Helper()
 	if s := m.String(); strings.ContainsAny(s, "\r\n\x00") || len(m.Value) > maxShown || m.What == "" || m.Instead == "" {
 		t.Fatalf("mistake %q is not one bounded line with a remedy", s)
+	}
+}
+
+// What Print wrote is read again without the keys that it shortened and without
+// the files that it names, and printing that gives the same text.
+func TestParsePrinted(t *testing.T) {
+	ca, _ := certificate(t)
+	dir := write(t, map[string]string{
+		"ca.pem":         ca,
+		"gateway.yaml":   "tenantsDir: tenants\n",
+		"tenants/a.yaml": "id: a\nkeys: [{sha256: \"" + strings.Repeat("a", 64) + "\"}]\nbackends: {com.example.policy: {caFile: ../ca.pem}}\nregistration: " + minimalRegistration,
+		// Another key with the same beginning.
+		"tenants/b.yaml": "id: b\nkeys: [{sha256: \"" + strings.Repeat("a", 63) + "b\"}]\nsecrets: {dir: ../secrets}\nregistration: " + minimalRegistration,
+		"empty.yaml":     "tenantsDir: none\n",
+		"none/README":    "",
+	})
+	for _, path := range append(corpus(t, "valid"), "example.yaml", filepath.Join(dir, "gateway.yaml"), filepath.Join(dir, "empty.yaml")) {
+		if strings.HasPrefix(filepath.Base(path), "registration-") {
+			continue
+		}
+		f, _, err := Load(path, testEnv)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if filepath.Dir(path) == dir {
+			for _, name := range []string{"ca.pem", "none/README"} {
+				_ = os.Remove(filepath.Join(dir, name))
+			}
+		}
+		again, err := ParsePrinted("running", f.Print())
+		if err != nil {
+			t.Errorf("ParsePrinted of the printed %s = %v; want no mistake\n%s", path, err, f.Print())
+			continue
+		}
+		if got := again.Print(); !bytes.Equal(got, f.Print()) {
+			t.Errorf("Print of the printed %s = %s; want the same bytes\n%s", path, got, f.Print())
+		}
+	}
+}
+
+// What PrintWhole wrote is the configuration itself.
+func TestPrintWhole(t *testing.T) {
+	dir := write(t, map[string]string{"gateway.yaml": "tenantsDir: tenants\n", "tenants/README": ""})
+	for _, path := range append(corpus(t, "valid"), "example.yaml", filepath.Join(dir, "gateway.yaml")) {
+		if strings.HasPrefix(filepath.Base(path), "registration-") {
+			continue
+		}
+		f, _, err := Load(path, testEnv)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if filepath.Dir(path) == dir { // who comes later is not in it
+			if err := os.WriteFile(filepath.Join(dir, "tenants/late.json"), []byte(tenantText("late", "1")), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		again, _, err := ParseWhole("/kept.yaml", f.PrintWhole(), testEnv)
+		if err != nil {
+			t.Errorf("ParseWhole of %s = %v; want no mistake\n%s", path, err, f.PrintWhole())
+			continue
+		}
+		again.Sources, again.TenantsDir = f.Sources, f.TenantsDir
+		for i := range again.Tenants {
+			again.Tenants[i].File = f.Tenants[i].File
+		}
+		if !reflect.DeepEqual(again, f) {
+			t.Errorf("ParseWhole of %s = %+v; want %+v", path, again, f)
+		}
+	}
+}
+
+// The parts of Print are all of it.
+func TestPrintInParts(t *testing.T) {
+	f, _, err := Load("testdata/valid/gateway-tenants-dir.yaml", testEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts := string(f.PrintSettings()) + "tenants:\n"
+	for i := range f.Tenants {
+		text := strings.TrimSuffix(string(f.Tenants[i].Print()), "\n")
+		parts += "  - " + strings.ReplaceAll(text, "\n", "\n    ") + "\n"
+	}
+	if got := string(f.Print()); got != parts {
+		t.Errorf("Print = %s; want the settings and the tenants, one after the other\n%s", got, parts)
 	}
 }

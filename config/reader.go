@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"errors"
 	"io"
 	"io/fs"
@@ -9,11 +10,26 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"sync"
+	"time"
 )
 
 // reader collects what one Load reads and finds. It is used once, by one goroutine.
 type reader struct {
 	env Environ
+	// loader keeps what tenants' files were read as, or is nil.
+	loader *Loader
+	// asked is what was asked of the environment, if there is a loader.
+	asked []question
+	// printed is set where what Print wrote is read: keys are shortened, and
+	// files are those of another process, perhaps of another machine.
+	printed bool
+	// large is set where it is something that was printed: the bounds of what
+	// people write do not hold, and tenants are all in it.
+	large bool
+	// incomplete is set where a document was left out whose mistakes another
+	// reader has reported.
+	incomplete bool
 	// base is the folder that relative paths start from.
 	base string
 	// role is what mistakes call the file whose folder that is.
@@ -22,10 +38,15 @@ type reader struct {
 	change Change
 	// sources are the absolute paths of the files that were read.
 	sources []string
-	noted   map[string]bool // of sources
+	folder  string // of tenants
+	// wanted are those that could not be read.
+	wanted []string
+	noted  map[string]bool // of sources
+	// sums are the digests of sources, if there is a loader.
+	sums map[string][sha256.Size]byte
 	// trees are the documents that were read by path, so that tenants can
-	// share one; nil for one that cannot be used.
-	trees map[string]*node
+	// share one.
+	trees *trees
 	// order numbers the names of files, which are in names, as they were read.
 	order map[string]int
 	names []string
@@ -35,20 +56,43 @@ type reader struct {
 	known                  map[Mistake]bool
 }
 
+// tree is a document that was read: root is nil for one that cannot be used.
+type tree struct {
+	root *node
+	sum  [sha256.Size]byte // of the file, if there is a loader
+}
+
+// trees are safe for concurrent use: several readers share them.
+type trees struct {
+	mu     sync.Mutex
+	byPath map[string]tree
+}
+
+func (t *trees) of(path string) (tree, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	known, ok := t.byPath[path]
+	return known, ok
+}
+
+func (t *trees) keep(path string, known tree) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.byPath[path] = known
+}
+
 func newReader(name string, env Environ) *reader {
 	if env == nil {
 		env = os.LookupEnv
 	}
-	base := filepath.Dir(name)
-	if abs, err := filepath.Abs(base); err == nil {
-		base = abs
-	}
+	base := absolute(filepath.Dir(name))
 	return &reader{
 		env:   env,
 		base:  base,
 		role:  "gateway file",
 		noted: make(map[string]bool),
-		trees: make(map[string]*node),
+		sums:  make(map[string][sha256.Size]byte),
+		trees: &trees{byPath: make(map[string]tree)},
 		order: make(map[string]int),
 		known: make(map[Mistake]bool),
 	}
@@ -139,25 +183,42 @@ func (r *reader) read(path string, limit int) ([]byte, error) {
 		if len(r.change.Data) > limit {
 			return nil, errTooLarge
 		}
-		r.noteSource(path)
+		path = r.noteSource(path)
+		if r.loader != nil {
+			r.sums[path] = sha256.Sum256(r.change.Data)
+		}
 		return r.change.Data, nil
 	}
-	data, err := readFile(path, limit)
+	at := time.Now()
+	data, info, err := readFile(path, limit)
 	if err != nil {
+		r.wanted = append(r.wanted, absolute(path))
 		return nil, err
 	}
-	r.noteSource(path)
+	path = r.noteSource(path)
+	if r.loader != nil {
+		r.sums[path] = r.loader.Digests.note(path, info, at, data)
+	}
 	return data, nil
 }
 
-func (r *reader) noteSource(path string) {
+// absolute returns the absolute form of a path of this process, or the path
+// itself where there is none to be had.
+func absolute(path string) string {
 	if abs, err := filepath.Abs(path); err == nil {
-		path = abs
+		return abs
 	}
+	return path
+}
+
+// noteSource notes a file as a source, and returns its absolute path.
+func (r *reader) noteSource(path string) string {
+	path = absolute(path)
 	if !r.noted[path] {
 		r.noted[path] = true
 		r.sources = append(r.sources, path)
 	}
+	return path
 }
 
 var (
@@ -167,28 +228,28 @@ var (
 
 // readFile reads at most limit bytes of a regular file; a longer one is an
 // error. The kind is looked at before the file is opened, because opening a
-// named pipe waits for a writer.
-func readFile(path string, limit int) ([]byte, error) {
+// named pipe waits for a writer. What it looked like is from before it was read.
+func readFile(path string, limit int) ([]byte, fs.FileInfo, error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, plainError(err)
+		return nil, nil, plainError(err)
 	}
 	if !info.Mode().IsRegular() {
-		return nil, errNotRegular
+		return nil, nil, errNotRegular
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, plainError(err)
+		return nil, nil, plainError(err)
 	}
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, int64(limit)+1))
 	if err != nil {
-		return nil, plainError(err)
+		return nil, nil, plainError(err)
 	}
 	if len(data) > limit {
-		return nil, errTooLarge
+		return nil, nil, errTooLarge
 	}
-	return data, nil
+	return data, info, nil
 }
 
 // plainError strips the operation and path, which the mistake shows already.

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 	"time"
+	"unicode"
 )
 
 var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,255}$`)
@@ -65,7 +66,7 @@ func (r *reader) secretEnv(s spot, t *terms) *SecretRef {
 		r.mistake(s, "", "the environment variable is not granted here", "write a name that starts with "+t.grant.EnvPrefix+", as "+t.key("secrets.envPrefix")+" says, or change that")
 		return ref
 	}
-	if v, set := r.env(name); !set || v == "" {
+	if v, set := r.lookup(name); !set || v == "" {
 		r.warn(s, "", "the environment variable "+cut(name, maxShown)+" is not set", "set it before events arrive: calls to the backend fail without it")
 	}
 	return ref
@@ -92,7 +93,7 @@ func (r *reader) secretFile(s spot, t *terms) *SecretRef {
 		r.mistake(s, "", "no folder of secrets is granted here", "write "+t.key("secrets.dir")+" in the "+t.role+"; the reference is a path below it")
 		return ref
 	}
-	if !isFileBelow(t.grant.Dir, name) {
+	if !r.fileBelow(t.grant.Dir, name) {
 		r.warn(s, "", "there is no such file below "+t.key("secrets.dir"), "put it there before events arrive: calls to the backend fail without it")
 	}
 	return ref
@@ -125,6 +126,16 @@ var literalNames = map[string]bool{
 	"privatekey": true, "value": true, "authorization": true,
 }
 
+// withoutJoints returns a name in lower case and without - and _.
+func withoutJoints(name string) string {
+	return strings.Map(func(c rune) rune {
+		if c == '-' || c == '_' {
+			return -1
+		}
+		return unicode.ToLower(c)
+	}, name)
+}
+
 // refuseLiterals reports members that hold a credential itself; a document is
 // portable, so it may only refer to one. AHP-SEC-001.
 func (o *object) refuseLiterals(instead string) {
@@ -132,8 +143,7 @@ func (o *object) refuseLiterals(instead string) {
 		return
 	}
 	for _, f := range o.at.fields {
-		plain := strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(f.key))
-		if !literalNames[plain] {
+		if !literalNames[withoutJoints(f.key)] {
 			continue
 		}
 		o.refused = append(o.refused, f.key)

@@ -18,7 +18,7 @@ const (
 // parse turns the bytes of one file into a tree. It returns nil where there is
 // none; the mistakes then say why.
 func (r *reader) parse(src *source, data []byte) *node {
-	if len(data) > maxFile {
+	if len(data) > maxFile && !r.large {
 		r.add(Mistake{File: src.name, What: "the file is larger than 16 MiB", Instead: "split it: registration documents can be files of their own"})
 		return nil
 	}
@@ -90,7 +90,7 @@ func (b *builder) node(k kind, line, col, depth int) *node {
 		b.over = true
 		n.kind = kindBroken
 		b.r.addAt(b.src, line, col, "values nest deeper than 64 levels", "flatten the document")
-	case b.count > maxNodes:
+	case b.count > maxNodes && !b.r.large:
 		b.over = true
 		n.kind = kindBroken
 		b.r.addAt(b.src, line, col, "the document holds more than 1048576 values", "split it into several files")

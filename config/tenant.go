@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 )
 
 const openTenant = "default"
@@ -51,7 +52,10 @@ func (r *reader) tenants(o *object, f *File, base *baseSettings, burstSet bool) 
 			r.mistake(x.at, "", "is for a file without tenants", "write "+x.at.path+" in each tenant instead")
 		}
 	}
-	terms := &tenantTerms{limits: f.Limits, base: base.BackendSettings, burstSet: burstSet}
+	terms := &tenantTerms{
+		rate: f.Limits.Rate, burst: f.Limits.Burst, burstSet: burstSet, inFlight: f.Limits.InFlightPerTenant,
+		budget: f.Limits.Budget, base: base.BackendSettings,
+	}
 	list := newTenantList()
 	if hasTenants && r.is(tenants, kindList, "write a list of tenants") {
 		if len(tenants.items) == 0 {
@@ -70,11 +74,15 @@ func (r *reader) tenants(o *object, f *File, base *baseSettings, burstSet bool) 
 	r.overlaps(list.members, f.Tenants)
 }
 
-// tenantTerms are what of the rest of the gateway file a tenant is read under.
+// tenantTerms are all that reading a tenant takes from the rest of the gateway
+// file. While they stay the same, what a Loader has read of a tenant's own file holds.
 type tenantTerms struct {
-	limits   Limits
-	base     BackendSettings
+	rate     float64
+	burst    int
 	burstSet bool // limits.burst was written
+	inFlight int
+	budget   time.Duration
+	base     BackendSettings
 }
 
 // claims are what no two tenants may both have, and where this one has it.
@@ -134,6 +142,9 @@ func (l *tenantList) add(r *reader, m member, c *claims) {
 		}
 	}
 	for _, k := range c.keys {
+		if r.printed {
+			break // of digests that were cut off, two may be equal
+		}
 		if first, dup := l.keys[k.digest]; dup {
 			r.mistake(k.at, "", "is the same key as "+first, "write another key: one key names one tenant, once")
 			continue
@@ -151,7 +162,7 @@ func IsTenantID(s string) bool { return tenantID.MatchString(s) }
 // tenant reads one tenant. That nobody else has its id and keys is left to a
 // tenantList.
 func (r *reader) tenant(s spot, terms *tenantTerms) (Tenant, claims) {
-	t := Tenant{Rate: terms.limits.Rate, Burst: terms.limits.Burst, InFlight: terms.limits.InFlightPerTenant}
+	t := Tenant{Rate: terms.rate, Burst: terms.burst, InFlight: terms.inFlight}
 	var c claims
 	o := r.object(s)
 	if at, ok := o.need("id", "write lower-case letters, digits and -, such as acme"); ok {
@@ -184,7 +195,7 @@ func (r *reader) tenant(s spot, terms *tenantTerms) (Tenant, claims) {
 	}
 	o.done()
 	if hasRegistration {
-		r.documents(&t, registration, backends, terms.base, terms.limits.Budget)
+		r.documents(&t, registration, backends, terms.base, terms.budget)
 	}
 	return t, c
 }
@@ -237,6 +248,9 @@ func (r *reader) key(s spot) (digest [sha256.Size]byte, ok bool) {
 		if !ok {
 			return digest, false
 		}
+		if r.printed {
+			return printedDigest(text), true
+		}
 		raw, err := hex.DecodeString(text)
 		if err != nil || len(raw) != sha256.Size {
 			r.mistake(sum, "", "is not a SHA-256 digest", "write 64 hexadecimal digits, such as the output of sha256sum, never the key itself")
@@ -252,7 +266,7 @@ func (r *reader) key(s spot) (digest [sha256.Size]byte, ok bool) {
 			r.mistake(env, "", "is not the name of an environment variable", "write letters, digits and _, such as ACME_GATEWAY_KEY")
 			return digest, false
 		}
-		value, set := r.env(name)
+		value, set := r.lookup(name)
 		if !set {
 			r.mistake(env, "", "the environment variable "+cut(name, maxShown)+" is not set", "set it to the bearer key")
 			return digest, false

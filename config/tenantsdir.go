@@ -1,12 +1,16 @@
 package config
 
 import (
-	"errors"
+	"crypto/sha256"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 )
 
 const (
@@ -16,12 +20,13 @@ const (
 	maxTenantFile = mib
 )
 
-var errTooManyFiles = errors.New("it holds more than " + itoa(maxTenantFiles) + " files of tenants")
-
 // TenantFiles returns the paths of what in the folder dir is read as the file
 // of a tenant, sorted: every entry whose name ends in .yaml, .yml or .json and
 // does not start with a dot. More than 100,000 of them are an error.
-func TenantFiles(dir string) ([]string, error) {
+func TenantFiles(dir string) ([]string, error) { return listTenantFiles(dir, maxTenantFiles) }
+
+// listTenantFiles is TenantFiles with another bound.
+func listTenantFiles(dir string, most int) ([]string, error) {
 	d, err := os.Open(dir)
 	if err != nil {
 		return nil, plainError(err)
@@ -36,8 +41,8 @@ func TenantFiles(dir string) ([]string, error) {
 			}
 		}
 		switch {
-		case len(paths) > maxTenantFiles:
-			return nil, errTooManyFiles
+		case len(paths) > most:
+			return nil, fmt.Errorf("it holds more than %d files of tenants", most)
 		case err == io.EOF:
 			slices.Sort(paths)
 			return paths, nil
@@ -71,7 +76,10 @@ func (r *reader) tenantsDir(s spot, f *File, terms *tenantTerms, list *tenantLis
 	if !ok {
 		return
 	}
-	f.TenantsDir = dir
+	f.TenantsDir, r.folder = dir, dir
+	if r.large {
+		return // it was printed because it held no tenant, whatever it holds now
+	}
 	paths, err := TenantFiles(dir)
 	if err != nil {
 		r.mistake(s, shown(s.text), "the folder of tenants cannot be read, "+err.Error(), "write the path of a folder whose .yaml, .yml and .json files are a tenant each, relative to the gateway file")
@@ -81,16 +89,38 @@ func (r *reader) tenantsDir(s spot, f *File, terms *tenantTerms, list *tenantLis
 	if len(paths)+len(f.Tenants) == 0 {
 		r.warn(s, shown(s.text), "there is no tenant: nobody can authenticate", "put a file for each tenant into the folder, such as acme.yaml with id, keys and registration")
 	}
-	for _, path := range paths {
-		read := r.tenantFile(path, terms)
+	for i, read := range r.readTenants(paths, r.loader.under(terms, r.change), terms) {
 		r.merge(read)
 		if read.at.node == nil {
 			continue
 		}
-		list.add(r, member{read.at, filepath.Base(path)}, &read.claims)
-		read.tenant.File = path
+		list.add(r, member{read.at, filepath.Base(paths[i])}, &read.claims)
 		f.Tenants = append(f.Tenants, read.tenant)
 	}
+}
+
+// readTenants reads the files of tenants, but those that are kept from before.
+// It leaves half of the processors to whatever else the process does meanwhile,
+// which is to answer requests.
+func (r *reader) readTenants(paths []string, kept tenantFiles, terms *tenantTerms) []*tenantFile {
+	all := make([]*tenantFile, len(paths))
+	var next atomic.Int64
+	var reading sync.WaitGroup
+	for range max(1, runtime.GOMAXPROCS(0)/2) {
+		reading.Go(func() {
+			for n := next.Add(1); int(n) <= len(paths); n = next.Add(1) {
+				path := paths[n-1]
+				if all[n-1] = kept.of(path, r.env); all[n-1] == nil {
+					all[n-1] = r.tenantFile(path, terms)
+				}
+			}
+		})
+	}
+	reading.Wait()
+	for i, read := range all {
+		kept.keep(paths[i], read)
+	}
+	return all
 }
 
 // tenantFile is what was read of one tenant's file.
@@ -102,6 +132,10 @@ type tenantFile struct {
 	// What its reader found and read.
 	names                  []string // of files, as mistakes show them, in order
 	sources                []string
+	sums                   [][sha256.Size]byte // of sources, if a loader keeps it
+	wanted                 []string
+	asked                  []question
+	incomplete             bool
 	mistakes, warnings     []Mistake
 	moreMistakes, moreWarn int
 }
@@ -111,8 +145,7 @@ type tenantFile struct {
 func (r *reader) tenantFile(path string, terms *tenantTerms) *tenantFile {
 	own := newReader(path, r.env)
 	own.role = "tenant's file"
-	own.trees = r.trees
-	own.change = r.change
+	own.trees, own.loader, own.change = r.trees, r.loader, r.change
 	read := new(tenantFile)
 	data, err := own.read(path, maxTenantFile)
 	if err != nil {
@@ -120,10 +153,17 @@ func (r *reader) tenantFile(path string, terms *tenantTerms) *tenantFile {
 		own.add(Mistake{File: path, What: "cannot be read, " + err.Error(), Instead: "write one tenant of at most 1 MiB into a file that the process may read, or remove it from the folder"})
 	} else if root := own.parse(own.source(path), data); root != nil {
 		read.tenant, read.claims = own.ownTenant(spot{node: root}, terms)
+		read.tenant.File = path
 		// Of the tree only the place is kept.
 		read.at = spot{node: &node{src: root.src, line: root.line, col: root.col, kind: root.kind}}
 	}
-	read.names, read.sources = own.names, own.sources
+	read.names, read.sources, read.asked, read.incomplete = own.names, own.sources, own.asked, own.incomplete
+	read.wanted = own.wanted
+	if own.loader != nil {
+		for _, source := range own.sources {
+			read.sums = append(read.sums, own.sums[source])
+		}
+	}
 	read.mistakes, read.moreMistakes = own.mistakes, own.moreMistakes
 	read.warnings, read.moreWarn = own.warnings, own.moreWarn
 	return read
@@ -150,6 +190,7 @@ func (r *reader) merge(read *tenantFile) {
 	for _, path := range read.sources {
 		r.noteSource(path)
 	}
+	r.wanted = append(r.wanted, read.wanted...)
 	for _, m := range read.mistakes {
 		r.add(m)
 	}

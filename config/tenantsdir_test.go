@@ -120,6 +120,14 @@ func TestTenantsDirBounds(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "too large") {
 		t.Errorf("Load of a tenant's file beyond 1 MiB = %v; want a mistake", err)
 	}
+
+	many := write(t, map[string]string{"1.yaml": "", "2.json": "", "3.yml": "", ".4.yaml": "", "5.txt": ""})
+	if paths, err := listTenantFiles(many, 3); err != nil || len(paths) != 3 || !slices.IsSorted(paths) {
+		t.Errorf("listTenantFiles(three files, 3) = %q, %v; want the three", paths, err)
+	}
+	if paths, err := listTenantFiles(many, 2); err == nil || paths != nil {
+		t.Errorf("listTenantFiles(three files, 2) = %q, %v; want an error", paths, err)
+	}
 }
 
 // A document that many tenants name is read once, and a mistake in it is

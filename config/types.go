@@ -122,6 +122,8 @@ type Tenant struct {
 	// Backends are the gateway's own settings, complete for every hook id of
 	// the tenant's registrations.
 	Backends map[string]BackendSettings
+
+	read *tenantFile // by a Loader, which keeps it; else nil
 }
 
 // Grant is what an operator lets a tenant's documents refer to. References

@@ -17,6 +17,10 @@ func (g *Gateway) newPrivate(address net.Addr) *http.Server {
 			plain(w, http.StatusServiceUnavailable, "draining")
 			return
 		}
+		if g.stats.lastGood.Load() {
+			plain(w, http.StatusOK, "ready, with the last good configuration: the present one has a mistake")
+			return
+		}
 		plain(w, http.StatusOK, "ready")
 	})
 	if g.metrics != nil {

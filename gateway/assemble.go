@@ -30,8 +30,8 @@ type peerKey struct {
 }
 
 // assemble builds the snapshot of f. What previous has and f does not change
-// (backends, limiters, statistics) is taken over; previous may be nil and is
-// not changed in any case. It takes as long as f's discovery may, if a backend
+// (tenants as a whole, or else their backends, limiters and statistics) is taken
+// over; previous may be nil and is not changed in any case. It takes as long as f's discovery may, if a backend
 // has to be asked for its subscriptions; when ctx ends it gives up.
 func (g *Gateway) assemble(ctx context.Context, f *config.File, previous *snapshot) (*snapshot, error) {
 	s := &snapshot{
@@ -41,8 +41,9 @@ func (g *Gateway) assemble(ctx context.Context, f *config.File, previous *snapsh
 		failClosed: ahp.AppendDeny(nil, f.FailClosed.Reason, f.FailClosed.Code),
 	}
 	known := make(map[string]*party)
+	sameRest := false
 	if previous != nil {
-		s.generation = previous.generation + 1
+		s.generation, sameRest = previous.generation+1, f.SameButTenants(previous.file)
 		for _, p := range previous.parties {
 			known[p.id] = p
 		}
@@ -51,9 +52,12 @@ func (g *Gateway) assemble(ctx context.Context, f *config.File, previous *snapsh
 	peers := make(map[*config.Hook]*peer)
 	for i := range f.Tenants {
 		t := &f.Tenants[i]
-		p, err := g.assembleParty(f, t, known[t.ID], peers)
-		if err != nil {
-			return nil, fmt.Errorf("gateway: tenant %s: %w", t.ID, err)
+		p := known[t.ID]
+		if !sameRest || !g.unchanged(t, p) {
+			var err error
+			if p, err = g.assembleParty(f, t, p, peers); err != nil {
+				return nil, fmt.Errorf("gateway: tenant %s: %w", t.ID, err)
+			}
 		}
 		entries[i] = tenant.Entry{ID: t.ID, Open: t.Open, Keys: t.Keys}
 		s.parties = append(s.parties, p)
@@ -93,6 +97,7 @@ func closePeers(s, kept *snapshot) {
 func (g *Gateway) assembleParty(f *config.File, t *config.Tenant, previous *party, peers map[*config.Hook]*peer) (*party, error) {
 	p := &party{
 		id:      t.ID,
+		made:    g.origin(t),
 		answers: dedupe.New(dedupe.Settings{Entries: f.Dedupe.Entries, Bytes: f.Dedupe.Bytes, TTL: f.Dedupe.TTL}),
 	}
 	limits := tenant.Limits{InFlight: t.InFlight, Rate: t.Rate, Burst: t.Burst}
@@ -139,6 +144,9 @@ func (g *Gateway) assembleDocuments(ctx context.Context, s, previous *snapshot, 
 	}
 	for i := range s.file.Tenants {
 		t, p := &s.file.Tenants[i], s.parties[i]
+		if p.supported != nil {
+			continue // it was taken over with its documents
+		}
 		for _, r := range t.Registrations {
 			d, err := assembleDocument(r, peers, discovered, s.budget)
 			if err != nil {

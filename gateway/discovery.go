@@ -319,7 +319,7 @@ func (g *Gateway) askAgain(ctx context.Context) error {
 	for i, p := range snap.parties {
 		// Of another tenant's backend nobody has to know: what is remembered
 		// for a tenant holds where its backends want what they wanted.
-		if slices.EqualFunc(p.discovered, old.parties[i].discovered, func(a, b discovery) bool { return bytes.Equal(a.data, b.data) }) {
+		if p != old.parties[i] && slices.EqualFunc(p.discovered, old.parties[i].discovered, func(a, b discovery) bool { return bytes.Equal(a.data, b.data) }) {
 			p.answers = old.parties[i].answers
 		}
 	}

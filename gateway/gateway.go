@@ -49,6 +49,10 @@ type Options struct {
 	Environ config.Environ
 	// Stdout is where the audit log goes if it is asked to. Default os.Stdout.
 	Stdout io.Writer
+	// LastGood says that the configuration is one that was kept from before,
+	// served because the present one has a mistake. Until a Reload has been done,
+	// metrics and /readyz tell so.
+	LastGood bool
 	// Version is that of the program, for User-Agent and operators.
 	Version string
 }
@@ -141,6 +145,10 @@ func New(ctx context.Context, f *config.File, o Options) (*Gateway, error) {
 		return nil, err
 	}
 	g.store(snap)
+	if o.LastGood {
+		g.stats.lastGood.Store(true)
+		g.Rejected()
+	}
 	g.public = g.newPublic(f)
 	err = g.instrument(o.MeterProvider.Meter(scope))
 	if err == nil {
@@ -331,6 +339,7 @@ func (g *Gateway) Propose(ctx context.Context, f *config.File) (restart []string
 	}
 	g.store(snap)
 	g.stats.reloaded.Add(1)
+	g.stats.lastGood.Store(false)
 	closePeers(old, snap)
 	if g.auditFile != nil { // so that a log rotator needs nothing but SIGHUP
 		if err := g.auditFile.Reopen(); err != nil {

@@ -27,7 +27,12 @@ type rig struct {
 // start serves the configuration text on free ports until the test ends.
 func start(t testing.TB, text string, change ...func(*Options)) *rig {
 	t.Helper()
-	f := parse(t, text)
+	return startFile(t, parse(t, text), change...)
+}
+
+// startFile is start for a configuration that has been read.
+func startFile(t testing.TB, f *config.File, change ...func(*Options)) *rig {
+	t.Helper()
 	r := &rig{t: t, audit: newJournal(), client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}}}
 	o := Options{Version: "test", Stdout: r.audit, Environ: environ}
 	for _, c := range change {
@@ -35,7 +40,7 @@ func start(t testing.TB, text string, change ...func(*Options)) *rig {
 	}
 	g, err := New(t.Context(), f, o)
 	if err != nil {
-		t.Fatalf("New(%s) = %v; want a gateway", text, err)
+		t.Fatalf("New(%s) = %v; want a gateway", f.Print(), err)
 	}
 	r.Gateway = g
 	if err := g.Start(); err != nil {

@@ -116,6 +116,7 @@ func (g *Gateway) instrument(meter metric.Meter) error {
 		"Backends left out because they could not be asked for their subscriptions: alert on it.")
 	generation := gauge("ahp.gateway.config.generation", "", "Number of the configuration generation being served.")
 	reloadOK := gauge("ahp.gateway.config.last_reload_successful", "", "1 if the last reload was done, 0 if it was refused.")
+	lastGood := gauge("ahp.gateway.config.last_good", "", "1 while a configuration kept from before is served in place of one with a mistake: alert on it.")
 	reloadTime := gauge("ahp.gateway.config.last_reload_success_timestamp", "s", "When the last reload was done, in Unix seconds.")
 	if err != nil {
 		return fmt.Errorf("gateway: instruments: %w", err)
@@ -134,11 +135,8 @@ func (g *Gateway) instrument(meter metric.Meter) error {
 		o.ObserveInt64(queuedBytes, g.room.used.Load())
 		o.ObserveInt64(generation, int64(g.stats.generation.Load()))
 		o.ObserveInt64(reloadTime, g.stats.reloadTime.Load())
-		ok := int64(0)
-		if g.stats.reloadOK.Load() {
-			ok = 1
-		}
-		o.ObserveInt64(reloadOK, ok)
+		o.ObserveInt64(reloadOK, flag(g.stats.reloadOK.Load()))
+		o.ObserveInt64(lastGood, flag(g.stats.lastGood.Load()))
 		if g.audit != nil {
 			s := g.audit.Stats()
 			o.ObserveInt64(auditDepth, int64(s.Depth))
@@ -161,6 +159,13 @@ func (g *Gateway) instrument(meter metric.Meter) error {
 		return fmt.Errorf("gateway: instruments: %w", err)
 	}
 	return nil
+}
+
+func flag(set bool) int64 {
+	if set {
+		return 1
+	}
+	return 0
 }
 
 func stateValue(s breaker.State) int {

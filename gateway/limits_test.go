@@ -419,6 +419,7 @@ func TestInstruments(t *testing.T) {
 		"ahp.gateway.discovery.skipped":                    "ahp.tenant",
 		"ahp.gateway.config.generation":                    "",
 		"ahp.gateway.config.last_reload_successful":        "",
+		"ahp.gateway.config.last_good":                     "",
 		"ahp.gateway.config.last_reload_success_timestamp": "",
 	}
 	for _, def := range instruments {

@@ -28,6 +28,7 @@ type snapshot struct {
 // party is one tenant at work.
 type party struct {
 	id      string
+	made    origin
 	limiter *tenant.Limiter
 	// documents are indexed by snapshot version; nil where the tenant has none.
 	documents [len(ahp.Versions) + 1]*document

@@ -108,6 +108,7 @@ type globalStats struct {
 	crowded    atomic.Int64 // connections refused because of their address
 	generation atomic.Uint64
 	reloadOK   atomic.Bool
+	lastGood   atomic.Bool  // what is served is Options.LastGood still
 	reloadTime atomic.Int64 // Unix seconds of the last one that was done
 }
 

@@ -89,14 +89,21 @@ func chainsOf(tenant string, budget time.Duration, table *routing.Table, incompl
 				c.Backends++
 			}
 		}
-		worst := table.WorstCase(e)
-		if budget > 0 && worst > budget {
-			worst, c.CappedByBudget = budget, true
-		}
-		c.WorstCaseMs, c.TimeoutMs = ceilMs(worst), ceilMs(worst+gateway.TimeoutMargin)
+		c.WorstCaseMs, c.TimeoutMs, c.CappedByBudget = timesOf(table, e, budget)
 		chains = append(chains, c)
 	}
 	return chains
+}
+
+// timesOf returns how long the chain of an event takes at worst, what a harness
+// must set for it, and whether the budget, of which 0 is none, ends it before
+// its backends' own timeouts would.
+func timesOf(table *routing.Table, e ahp.EventType, budget time.Duration) (worstCaseMs, timeoutMs int64, capped bool) {
+	worst := table.WorstCase(e)
+	if capped = budget > 0 && worst > budget; capped {
+		worst = budget
+	}
+	return ceilMs(worst), ceilMs(worst + gateway.TimeoutMargin), capped
 }
 
 // harness is how a harness of draft has to be registered with the gateway.

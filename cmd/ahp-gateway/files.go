@@ -2,7 +2,6 @@ package main
 
 import (
 	"crypto/sha256"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -45,17 +44,16 @@ func configFiles(f *config.File) []string {
 // zero digest.
 type contents map[string][sha256.Size]byte
 
-// contentsOf reads files, and of those that are folders the files of tenants in
-// them. What is no regular file is not opened, because opening a named pipe
-// waits for a writer.
-func contentsOf(files []string) contents {
+// contentsOf returns the digests of files, and of those that are folders the
+// digests of the files of tenants in them.
+func contentsOf(digests *config.Digests, files []string) contents {
 	c := make(contents, len(files))
 	for _, path := range files {
-		c[path] = digestOf(path)
+		c[path] = digests.Of(path)
 		if isFolder(path) {
 			tenants, _ := config.TenantFiles(path) // none of a folder that cannot be read
 			for _, file := range tenants {
-				c[file] = digestOf(file)
+				c[file] = digests.Of(file)
 			}
 		}
 	}
@@ -65,27 +63,6 @@ func contentsOf(files []string) contents {
 func isFolder(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir()
-}
-
-// maxDigested is how much of a file is looked at, in bytes: more than is ever
-// read of one.
-const maxDigested = 16 << 20
-
-func digestOf(path string) (digest [sha256.Size]byte) {
-	info, err := os.Stat(path)
-	if err != nil || !info.Mode().IsRegular() {
-		return digest
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return digest
-	}
-	defer f.Close()
-	h := sha256.New()
-	if _, err := io.Copy(h, io.LimitReader(f, maxDigested)); err != nil {
-		return digest
-	}
-	return [sha256.Size]byte(h.Sum(nil))
 }
 
 // differing returns the paths whose digests differ between c and later, or that

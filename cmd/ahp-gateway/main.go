@@ -16,13 +16,15 @@ func main() {
 	os.Exit(p.run(context.Background(), os.Args))
 }
 
-// Exit codes. Those of send are its own.
+// Exit codes. Those of send and diff are their own.
 const (
 	exitFailure = 1
 	exitUsage   = 2
 
 	exitDeny    = 2
 	exitChanged = 3
+
+	exitDifferent = 3
 )
 
 // program is what a command may use of its process.
@@ -100,7 +102,7 @@ func (p program) root() *cobra.Command {
 registered policy backend in turn, and answers with one decision.
 
 Exit codes: 0 success, 1 configuration or runtime error, 2 wrong usage.
-The send command has its own: see "ahp-gateway send --help".`,
+The send and diff commands have their own: see their --help.`,
 		Example: `  ahp-gateway demo
   ahp-gateway validate --config gateway.yaml
   ahp-gateway serve --config gateway.yaml`,
@@ -108,7 +110,7 @@ The send command has its own: see "ahp-gateway send --help".`,
 		SilenceUsage:  true,
 		RunE:          needsCommand,
 	}
-	root.AddCommand(p.serveCommand(), p.validateCommand(), p.configCommand(), p.demoCommand(), p.sendCommand(), p.tenantCommand(), p.versionCommand())
+	root.AddCommand(p.serveCommand(), p.validateCommand(), p.diffCommand(), p.configCommand(), p.demoCommand(), p.sendCommand(), p.tenantCommand(), p.versionCommand())
 	return root
 }
 

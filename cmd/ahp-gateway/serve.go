@@ -21,6 +21,7 @@ import (
 
 type serveOptions struct {
 	config, logLevel, logFormat string
+	stateDir, fallback          string
 }
 
 func (p program) serveCommand() *cobra.Command {
@@ -41,13 +42,20 @@ Backends of draft that list no subscriptions are asked for them, at start and at
 every reload. One that cannot be asked is treated like a mistake in the file,
 unless discovery.onFailure is skip.
 
+With --state-dir, the configuration that is served is kept in that folder, in one
+file, as it was understood: secrets that it refers to are not in it, nor are the
+files of TLS. With --fallback last-good, a file with a mistake does not keep the
+gateway from starting: it serves what was kept, says so in its log, in /readyz and
+in a metric, and takes the file over once that is corrected.
+
 SIGTERM and SIGINT drain: readiness fails, what was accepted is answered within
 limits.drainTimeout, queues and telemetry are flushed. A second one ends at once.
 
 Exit codes: 0 an orderly end, 1 a configuration or runtime error or an end at
 once, 2 wrong usage.`,
 		Example: `  ahp-gateway serve --config gateway.yaml
-  ahp-gateway serve --config gateway.yaml --log-level debug --log-format json`,
+  ahp-gateway serve --config gateway.yaml --log-level debug --log-format json
+  ahp-gateway serve --config gateway.yaml --state-dir /var/lib/ahp-gateway --fallback last-good`,
 		Args: noArguments("--config %s"),
 		RunE: action(func(ctx context.Context) error { return p.serve(ctx, o) }),
 	}
@@ -55,6 +63,8 @@ once, 2 wrong usage.`,
 	f.StringVarP(&o.config, "config", "c", "", "gateway file (required)")
 	f.StringVar(&o.logLevel, "log-level", "", "debug, info, warn or error, over log.level of the file")
 	f.StringVar(&o.logFormat, "log-format", "", "text or json, over log.format of the file")
+	f.StringVar(&o.stateDir, "state-dir", "", "folder to keep the last good configuration in")
+	f.StringVar(&o.fallback, "fallback", "", "last-good: start with what --state-dir holds if the file has a mistake")
 	return cmd
 }
 
@@ -75,16 +85,35 @@ func (p program) serve(ctx context.Context, o serveOptions) error {
 		return usage("--log-level is %.64q; want debug, info, warn or error", o.logLevel)
 	case !slices.Contains([]string{"", "text", "json"}, o.logFormat):
 		return usage("--log-format is %.64q; want text or json", o.logFormat)
+	case !slices.Contains([]string{"", "last-good"}, o.fallback):
+		return usage("--fallback is %.64q; want last-good", o.fallback)
+	case o.fallback != "" && o.stateDir == "":
+		return usage("--fallback last-good needs --state-dir, where it is kept")
 	}
 	s := newServer(o.config)
+	if o.stateDir != "" {
+		s.kept = &keeper{dir: o.stateDir}
+	}
 	f, warnings, err := s.load(config.Change{})
-	if err != nil {
-		p.report(warnings, err)
+	mistakes := err
+	if mistakes != nil && o.fallback != "" {
+		var kept error
+		if f, kept = s.kept.load(); kept != nil {
+			p.report(nil, kept)
+		}
+	}
+	if f == nil {
+		p.report(warnings, mistakes)
 		return &exit{exitFailure, fmt.Errorf("%s cannot be served", o.config)}
 	}
 	log := newLogger(p.stderr, config.Log{Level: cmp.Or(o.logLevel, f.Log.Level), Format: cmp.Or(o.logFormat, f.Log.Format)})
 	logWarnings(log, warnings)
-	unlessStopped(ctx, stop, func(ctx context.Context) { s.service, err = p.start(ctx, f, log, s.api) })
+	if mistakes != nil {
+		logMistakes(log, mistakes)
+		log.Error("THE LAST GOOD CONFIGURATION IS SERVED, because the present one has a mistake: what was changed since does not hold",
+			"mistakes", len(config.AsMistakes(mistakes)), "kept", s.kept.path())
+	}
+	unlessStopped(ctx, stop, func(ctx context.Context) { s.service, err = p.start(ctx, f, log, s.api, mistakes != nil) })
 	if errors.Is(err, context.Canceled) {
 		log.Info("ended before anything was served")
 		return nil
@@ -95,6 +124,9 @@ func (p program) serve(ctx context.Context, o serveOptions) error {
 	s.offerAPI(f)
 	if err := p.announce(s.service); err != nil {
 		s.log.Error("standard output", "error", err)
+	}
+	if mistakes == nil {
+		s.keep(f)
 	}
 	cause, err := s.loop(ctx, hangup, stop)
 	close(s.ending)
@@ -127,9 +159,11 @@ func unlessStopped(ctx context.Context, stop chan os.Signal, f func(context.Cont
 // server is a service that follows its gateway file. One goroutine uses it.
 type server struct {
 	*service
-	path  string // of the gateway file, as it was given
-	files []string
-	known contents
+	path   string // of the gateway file, as it was given
+	loader *config.Loader
+	kept   *keeper // nil without a folder for it
+	files  []string
+	known  contents
 
 	api       *admin.API
 	store     *admin.Folder // of the tenants in folder; nil unless the API needs one
@@ -139,7 +173,7 @@ type server struct {
 }
 
 func newServer(path string) *server {
-	s := &server{path: path, proposals: make(chan proposal), ending: make(chan struct{})}
+	s := &server{path: path, loader: config.NewLoader(path, nil), proposals: make(chan proposal), ending: make(chan struct{})}
 	s.api = admin.New(admin.Options{Apply: s.apply, Record: func(r *audit.Record) { s.RecordChange(r) }})
 	return s
 }
@@ -158,24 +192,29 @@ func (s *server) load(change config.Change) (f *config.File, warnings []config.M
 	// Which files there are is known only afterwards. If they keep changing,
 	// what was known of the last ones does not match, and they are read again.
 	for range 3 {
-		s.known = contentsOf(s.files)
-		f, warnings, err = config.LoadWith(s.path, nil, change)
-		if err != nil {
-			return nil, warnings, err
+		s.known = contentsOf(s.loader.Digests, s.files)
+		f, warnings, err = s.loader.LoadWith(change)
+		var files []string
+		if err == nil {
+			files = configFiles(f)
+		} else {
+			// What is to be corrected may be in a file that is new.
+			files = append(slices.Clone(s.files), s.loader.Sources...)
+			slices.Sort(files)
+			files = slices.Compact(files)
 		}
-		files := configFiles(f)
 		if slices.Equal(files, s.files) {
 			break
 		}
 		s.files = files
 	}
-	return f, warnings, nil
+	return f, warnings, err
 }
 
 // loop follows signals, file changes and proposals until it is time to end, and
 // returns why it is.
 func (s *server) loop(ctx context.Context, hangup <-chan os.Signal, stop chan os.Signal) (cause string, err error) {
-	w := newWatcher(s.log, pollEvery)
+	w := newWatcher(s.log, s.loader.Digests, pollEvery)
 	defer w.close()
 	w.watch(s.files, s.known)
 	for {
@@ -187,6 +226,9 @@ func (s *server) loop(ctx context.Context, hangup <-chan os.Signal, stop chan os
 		case err := <-s.Failed():
 			return "the public listener stopped", err
 		case sig := <-hangup:
+			// Somebody says that there is something to read: no file's time is
+			// relied on.
+			s.loader.Digests.Forget()
 			s.reload(ctx, stop, sig.String(), nil)
 			w.watch(s.files, s.known)
 		case q := <-s.proposals:
@@ -219,9 +261,7 @@ func (s *server) reload(ctx context.Context, stop chan os.Signal, cause string, 
 	logWarnings(log, warnings)
 	if err != nil {
 		s.Rejected()
-		for _, m := range config.AsMistakes(err) {
-			log.Error("configuration mistake", "mistake", m.String())
-		}
+		logMistakes(log, err)
 		log.Error("configuration refused, the running one stays in use", "mistakes", len(config.AsMistakes(err)))
 		return
 	}
@@ -243,8 +283,15 @@ func (s *server) adopt(f *config.File, restart []string, log *slog.Logger) {
 	s.drain = f.Limits.DrainTimeout
 	s.offerAPI(f)
 	log.Info("configuration reloaded")
+	s.keep(f)
 	for _, setting := range restart {
 		log.Warn("a changed setting takes a restart", "setting", setting)
+	}
+}
+
+func logMistakes(log *slog.Logger, err error) {
+	for _, m := range config.AsMistakes(err) {
+		log.Error("configuration mistake", "mistake", m.String())
 	}
 }
 

@@ -27,9 +27,10 @@ type service struct {
 	drain time.Duration
 }
 
-// start serves f. Both listeners accept connections when it returns. When ctx
-// ends while it waits for backends, it gives up. api may be nil.
-func (p program) start(ctx context.Context, f *config.File, log *slog.Logger, api http.Handler) (*service, error) {
+// start serves f, which lastGood says was kept from before. Both listeners accept
+// connections when it returns. When ctx ends while it waits for backends, it
+// gives up. api may be nil.
+func (p program) start(ctx context.Context, f *config.File, log *slog.Logger, api http.Handler, lastGood bool) (*service, error) {
 	tel, err := telemetry.Setup(context.WithoutCancel(ctx), telemetry.Options{ServiceVersion: programVersion(), Logger: log})
 	if err != nil {
 		return nil, err
@@ -45,6 +46,7 @@ func (p program) start(ctx context.Context, f *config.File, log *slog.Logger, ap
 		Metrics:        metrics(log, tel.Gather),
 		AdminAPI:       api,
 		Stdout:         p.stdout,
+		LastGood:       lastGood,
 		Version:        programVersion(),
 	})
 	if err != nil {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/fsnotify/fsnotify"
+
+	"github.com/ahp-gateway/ahp-gateway/config"
 )
 
 const (
@@ -41,12 +43,13 @@ type watcher struct {
 	files   []string
 	entries []string // whose notifications matter
 	whole   []string // folders of tenants: anything in them matters
+	digests *config.Digests
 	known   contents
 }
 
 // newWatcher returns a watcher of no files. poll is pollEvery outside of tests.
-func newWatcher(log *slog.Logger, poll time.Duration) *watcher {
-	w := &watcher{log: log, poll: poll, timer: time.NewTimer(poll)}
+func newWatcher(log *slog.Logger, digests *config.Digests, poll time.Duration) *watcher {
+	w := &watcher{log: log, digests: digests, poll: poll, timer: time.NewTimer(poll)}
 	w.due = w.timer.C
 	system, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -160,7 +163,7 @@ func (w *watcher) stale() []string {
 	w.began = time.Time{}
 	w.timer.Reset(w.poll)
 	w.follow() // before reading, so that nothing falls between the two
-	now := contentsOf(w.files)
+	now := contentsOf(w.digests, w.files)
 	changed := w.known.differing(now)
 	w.known = now
 	return changed

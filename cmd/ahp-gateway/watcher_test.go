@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/ahp-gateway/ahp-gateway/config"
 )
 
 func TestEntriesOf(t *testing.T) {
@@ -58,17 +60,17 @@ func TestContents(t *testing.T) {
 	dir := folder(t, "a", "1", "b", "2")
 	a, b, c := filepath.Join(dir, "a"), filepath.Join(dir, "b"), filepath.Join(dir, "c")
 	files := []string{a, b, c, dir}
-	before := contentsOf(files)
-	if got := before.differing(contentsOf(files)); len(got) != 0 {
+	before := contentsOf(config.NewDigests(), files)
+	if got := before.differing(contentsOf(config.NewDigests(), files)); len(got) != 0 {
 		t.Errorf("differing of what has not changed = %q; want none", got)
 	}
 	put(t, a, "1") // the same again
 	put(t, b, "3")
 	put(t, c, "")
-	if got, want := before.differing(contentsOf(files)), []string{b, c}; !slices.Equal(got, want) {
+	if got, want := before.differing(contentsOf(config.NewDigests(), files)), []string{b, c}; !slices.Equal(got, want) {
 		t.Errorf("differing = %q; want %q", got, want)
 	}
-	if got, want := before.differing(contentsOf(files[:1])), []string{dir, b, c}; !slices.Equal(got, slices.Sorted(slices.Values(want))) {
+	if got, want := before.differing(contentsOf(config.NewDigests(), files[:1])), []string{dir, b, c}; !slices.Equal(got, slices.Sorted(slices.Values(want))) {
 		t.Errorf("differing of fewer files = %q; want %q", got, want)
 	}
 }
@@ -95,9 +97,9 @@ func changes(t *testing.T, w *watcher) []string {
 
 func watching(t *testing.T, poll time.Duration, files ...string) *watcher {
 	t.Helper()
-	w := newWatcher(slog.New(slog.DiscardHandler), poll)
+	w := newWatcher(slog.New(slog.DiscardHandler), config.NewDigests(), poll)
 	t.Cleanup(w.close)
-	w.watch(files, contentsOf(files))
+	w.watch(files, contentsOf(config.NewDigests(), files))
 	return w
 }
 
@@ -188,9 +190,9 @@ func TestWatcherPolls(t *testing.T) {
 func TestWatcherNoticesWhatItMissed(t *testing.T) {
 	dir := folder(t, "a", "1")
 	a := filepath.Join(dir, "a")
-	known := contentsOf([]string{a})
+	known := contentsOf(config.NewDigests(), []string{a})
 	put(t, a, "2")
-	w := newWatcher(slog.New(slog.DiscardHandler), time.Hour)
+	w := newWatcher(slog.New(slog.DiscardHandler), config.NewDigests(), time.Hour)
 	t.Cleanup(w.close)
 	w.watch([]string{a}, known)
 	if got := changes(t, w); !slices.Equal(got, []string{a}) {

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// A gateway whose file has got a mistake starts with what it served before, if
+// it was told to, says so wherever somebody looks, and takes the file over once
+// it is corrected.
+func TestServeLastGood(t *testing.T) {
+	pass, deny := pair(t)
+	dir := folder(t,
+		"gateway.yaml", "listen: 127.0.0.1:0\nadmin: 127.0.0.1:0\nregistration: hooks.json\nsecrets: {dir: secrets}\n",
+		"secrets/token", canaryToken+"\n",
+		"hooks.json", onePolicy(deny.URL+"?token="+canaryHeader, `,"authentication":{"type":"bearer","tokenRef":"token"}`))
+	path, state, hooks := filepath.Join(dir, "gateway.yaml"), filepath.Join(dir, "state/deep"), filepath.Join(dir, "hooks.json")
+	kept := filepath.Join(state, "last-good.yaml")
+	args := []string{"serve", "--config", path, "--state-dir", state}
+	fallback := append(args[:len(args):len(args)], "--fallback", "last-good")
+
+	if r := call(t, "", append(fallback, "--config", filepath.Join(dir, "absent.yaml"))...); r.code != 1 || !strings.Contains(r.stderr, "last-good.yaml") {
+		t.Errorf("serve --fallback with nothing kept = %d, %s; want 1 and the file that is not there", r.code, r.stderr)
+	}
+
+	p := launch(t, args...)
+	public, admin := p.urls()
+	expect(t, public, denied)
+	if got := get(t, admin+"/readyz"); got != "ready\n" {
+		t.Errorf("/readyz = %q; want ready", got)
+	}
+	p.quit()
+	info, err := os.Stat(kept)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Mode().Perm() != 0o600 {
+		t.Errorf("the mode of %s is %v; want 0600", kept, info.Mode())
+	}
+	text, err := os.ReadFile(kept)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(text), canaryToken) || !strings.Contains(string(text), canaryHeader) {
+		t.Errorf("what is kept holds a secret that was referred to, or not what the document says literally:\n%s", text)
+	}
+
+	put(t, hooks, "{")
+	if r := call(t, "", args...); r.code != 1 || !strings.Contains(r.stderr, "hooks.json:1:2: ") {
+		t.Errorf("serve of a file with a mistake = %d, %s; want 1 and the mistake", r.code, r.stderr)
+	}
+
+	p = launch(t, fallback...)
+	public, admin = p.urls()
+	expect(t, public, denied)
+	p.stderr.await(t, `LAST GOOD CONFIGURATION IS SERVED`, 1)
+	p.stderr.await(t, `hooks\.json:1:2: not valid JSON`, 1)
+	if got := get(t, admin+"/readyz"); !strings.HasPrefix(got, "ready, with the last good configuration") {
+		t.Errorf("/readyz = %q; want it to name the last good configuration", got)
+	}
+	metrics := func(lastGood, successful string) {
+		t.Helper()
+		got := get(t, admin+"/metrics")
+		for _, line := range []string{"ahp_gateway_config_last_good " + lastGood, "ahp_gateway_config_last_reload_successful " + successful} {
+			if !regexp.MustCompile(`(?m)^` + line + `$`).MatchString(got) {
+				t.Errorf("/metrics has no line %q", line)
+			}
+		}
+	}
+	metrics("1", "0")
+	put(t, hooks, `{"hooks": 1}`) // another mistake
+	p.stderr.await(t, `configuration refused`, 1)
+	metrics("1", "0")
+	put(t, hooks, onePolicy(pass.URL))
+	p.stderr.await(t, `configuration reloaded`, 1)
+	expect(t, public, passed)
+	if got := get(t, admin+"/readyz"); got != "ready\n" {
+		t.Errorf("/readyz after the correction = %q; want ready", got)
+	}
+	metrics("0", "1")
+	p.quit()
+	if text, _ := os.ReadFile(kept); !strings.Contains(string(text), pass.URL) {
+		t.Errorf("what is kept after a reload is not what was loaded:\n%s", text)
+	}
+}
+
+// What could not be kept is served; what somebody else could have written is not.
+func TestKeeperRefuses(t *testing.T) {
+	_, deny := pair(t)
+	dir := folder(t, "gateway.yaml", openFile(onePolicy(deny.URL)), "bad.yaml", "limitz: 1\n", "file", "")
+	p := launch(t, "serve", "--config", filepath.Join(dir, "gateway.yaml"), "--state-dir", filepath.Join(dir, "file"))
+	public, _ := p.urls()
+	p.stderr.await(t, `cannot be kept`, 1)
+	expect(t, public, denied)
+	p.quit()
+
+	state := filepath.Join(dir, "state")
+	kept := filepath.Join(state, "last-good.yaml")
+	for _, c := range []struct {
+		what, text string
+		mode       os.FileMode
+		want       string
+	}{
+		{"a file that others may write", openFile(onePolicy(deny.URL)), 0o622, "can be written by others"},
+		{"a file with a mistake", "limitz: 1\n", 0o600, "last-good.yaml:1:1: limitz"},
+	} {
+		put(t, kept, c.text)
+		if err := os.Chmod(kept, c.mode); err != nil {
+			t.Fatal(err)
+		}
+		r := call(t, "", "serve", "--config", filepath.Join(dir, "bad.yaml"), "--state-dir", state, "--fallback", "last-good")
+		if r.code != 1 || !strings.Contains(r.stderr, c.want) || !strings.Contains(r.stderr, "bad.yaml:1:1: limitz") {
+			t.Errorf("serve --fallback with %s = %d, %s; want 1, %s and the mistake of the file", c.what, r.code, r.stderr, c.want)
+		}
+	}
+	for _, args := range [][]string{
+		{"--config", "x", "--fallback", "last-good"},
+		{"--config", "x", "--state-dir", state, "--fallback", "first"},
+	} {
+		if r := call(t, "", append([]string{"serve"}, args...)...); r.code != 2 {
+			t.Errorf("serve %q = %d, %s; want 2", args, r.code, r.stderr)
+		}
+	}
+}
