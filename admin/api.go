@@ -34,7 +34,8 @@ type Options struct {
 	// of the snapshot that serves the change. Apply is called for one change at a
 	// time and gives up when ctx ends, unless Commit has begun.
 	Apply func(ctx context.Context, c Change) (generation uint64, err error)
-	// Record takes the record of a change that was made or refused. It must not
+	// Record takes the record of a change that was made or refused, of those
+	// that were asked for without a good key at most ten a second. It must not
 	// wait long.
 	Record func(*audit.Record)
 }
@@ -52,9 +53,10 @@ type Change struct {
 // API serves everything below Prefix. It answers 404 until Use has told it of a
 // configuration with adminApi. It is safe for concurrent use.
 type API struct {
-	options Options
-	turn    chan struct{} // holds one while a change is made
-	terms   atomic.Pointer[terms]
+	options   Options
+	turn      chan struct{} // holds one while a change is made
+	terms     atomic.Pointer[terms]
+	strangers strangers
 }
 
 // terms are the configuration as far as it matters here.
@@ -253,6 +255,9 @@ func (c *call) operations() operations {
 }
 
 func (c *call) record(began time.Time, status int) {
+	if c.by == "" && !c.strangers.admit(began) {
+		return
+	}
 	c.options.Record(&audit.Record{
 		Time: began, Duration: time.Since(began), Tenant: c.tenant, Generation: c.generation,
 		Change: &audit.Change{By: c.by, Action: cmp.Or(c.action, "unknown"), Before: c.before, After: c.after, Status: status},

@@ -15,6 +15,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/ahp-gateway/ahp-gateway/admin"
 	"github.com/ahp-gateway/ahp-gateway/audit"
@@ -537,10 +539,10 @@ func TestRecords(t *testing.T) {
 		`{"change":{"outcome":"refused","status":404,"action":"unknown","by":"` + us + `"}}`,
 		`{"tenant":"acme","generation":4,"change":{"outcome":"done","status":200,"action":"delete","by":"` + them + `","before":"` + after + `"}}`,
 	}
-	duration, time := regexp.MustCompile(`,"duration_us":[0-9]+`), regexp.MustCompile(`"time":"[^"]*",?`)
+	duration, at := regexp.MustCompile(`,"duration_us":[0-9]+`), regexp.MustCompile(`"time":"[^"]*",?`)
 	for i, rec := range r.records {
 		line := string(audit.AppendJSON(nil, rec))
-		got := strings.TrimSpace(time.ReplaceAllString(duration.ReplaceAllString(line, ""), ""))
+		got := strings.TrimSpace(at.ReplaceAllString(duration.ReplaceAllString(line, ""), ""))
 		if i >= len(want) || got != want[i] {
 			t.Errorf("record %d = %s; want %s", i, got, want[min(i, len(want)-1)])
 		}
@@ -551,6 +553,26 @@ func TestRecords(t *testing.T) {
 	if len(r.records) != len(want) {
 		t.Errorf("%d records; want %d", len(r.records), len(want))
 	}
+}
+
+// Requests without a good key are recorded, and not without end.
+func TestRecordsOfStrangers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		for _, want := range []int{10, 20} {
+			for range 100 {
+				r.do("POST", "tenants/acme/keys", "", "Authorization: Bearer nobody-knows-this-key")
+			}
+			if len(r.records) != want {
+				t.Errorf("records = %d; want %d", len(r.records), want)
+			}
+			time.Sleep(time.Second)
+		}
+		r.do("POST", "tenants/acme/keys", "")
+		if last := r.records[len(r.records)-1].Change; last.By == "" {
+			t.Errorf("last record = %+v; want that of a good key", last)
+		}
+	})
 }
 
 // failing is a store that fails as a full or broken disk does.

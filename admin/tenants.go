@@ -317,6 +317,8 @@ func (c *call) document() (*config.TenantDocument, *answer) {
 	if err != nil {
 		return nil, badDocument.problem("", config.AsMistakes(err)...)
 	}
+	// Before anything is read for it: what reading a file says of it is not for
+	// those who may not name one.
 	mistakes := doc.LiteralCredentials()
 	if !c.trust {
 		mistakes = append(mistakes, doc.OperatorOnly()...)
