@@ -29,6 +29,10 @@ var architecture = map[string]rule{
 	"ahp": {
 		tests: []string{"ahp/schema", "github.com/go-json-experiment/json", "github.com/santhosh-tekuri/jsonschema/v6"},
 	},
+	"admin": {
+		ours:  []string{"audit", "config", "tenant"},
+		tests: []string{"github.com/getkin/kin-openapi"},
+	},
 	"ahp/schema": {tests: []string{"github.com/santhosh-tekuri/jsonschema/v6"}},
 	"audit":      {ours: []string{"ahp"}},
 	"backend": {
@@ -44,7 +48,7 @@ var architecture = map[string]rule{
 		modules: []string{"github.com/sony/gobreaker/v2"},
 	},
 	"cmd/ahp-gateway": {
-		ours:    []string{"ahp", "config", "gateway", "internal/samplepolicy", "routing", "telemetry"},
+		ours:    []string{"admin", "ahp", "audit", "config", "gateway", "internal/samplepolicy", "routing", "telemetry"},
 		modules: []string{"github.com/fsnotify/fsnotify", "github.com/spf13/cobra"},
 		tests:   []string{"internal/fakebackend", "internal/redistest"},
 	},

@@ -32,7 +32,7 @@ func AppendJSON(dst []byte, r *Record) []byte {
 	e.text(keySessionID, r.SessionID)
 	e.text(keyCallID, r.CallID)
 	e.text(keyTool, r.Tool)
-	if !r.Shadow {
+	if !r.Shadow && r.Change == nil {
 		e.name(`,"verdict":"`, r.Verdict.String())
 	}
 	e.flag(`,"synthetic":true`, r.Synthetic)
@@ -55,6 +55,9 @@ func AppendJSON(dst []byte, r *Record) []byte {
 	e.input(r.Input)
 	e.truncated()
 	e.steps(r.Steps)
+	if r.Change != nil {
+		e.change(r.Change)
+	}
 	return append(e.buf, '}', '\n')
 }
 
@@ -83,6 +86,10 @@ const (
 	keyInput
 	keyBackend
 	keyDetail
+	keyBy
+	keyAction
+	keyBefore
+	keyAfter
 	textKeyCount
 )
 
@@ -105,6 +112,10 @@ var textKeys = [textKeyCount]string{
 	keyInput:        `,"input":`,
 	keyBackend:      `,"backend":`,
 	keyDetail:       `,"detail":`,
+	keyBy:           `,"by":`,
+	keyAction:       `,"action":`,
+	keyBefore:       `,"before":`,
+	keyAfter:        `,"after":`,
 }
 
 func (e *encoder) text(key int, s string) {
@@ -203,6 +214,17 @@ func (e *encoder) step(s *Step) {
 	}
 	e.text(keyDetail, s.Detail)
 	e.number(`,"duration_us":`, s.Duration.Microseconds())
+	e.truncated()
+	e.buf = append(e.buf, '}')
+}
+
+func (e *encoder) change(c *Change) {
+	e.name(`,"change":{"outcome":"`, c.Outcome())
+	e.number(`,"status":`, int64(c.Status))
+	e.text(keyAction, c.Action)
+	e.text(keyBy, c.By)
+	e.text(keyBefore, c.Before)
+	e.text(keyAfter, c.After)
 	e.truncated()
 	e.buf = append(e.buf, '}')
 }

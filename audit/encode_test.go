@@ -56,6 +56,26 @@ func TestAppendJSON(t *testing.T) {
 				`"steps":[{"outcome":"shadow_deny","backend":"b"}]}`,
 		},
 		{
+			"a change",
+			Record{
+				Time: at, Tenant: "acme", Generation: 8, Duration: time.Millisecond,
+				Change: &Change{By: "0a1b2c3d", Action: "put", Before: "11", After: "22", Status: 200},
+			},
+			`{"time":"2026-05-04T03:02:01.00000012Z","tenant":"acme","generation":8,"duration_us":1000,` +
+				`"change":{"outcome":"done","status":200,"action":"put","by":"0a1b2c3d","before":"11","after":"22"}}`,
+		},
+		{
+			"a change that was refused, with a long text",
+			Record{Time: at, Change: &Change{Action: "x" + long, Status: 401}},
+			`{"time":"2026-05-04T03:02:01.00000012Z","change":{"outcome":"refused","status":401,"action":"x` +
+				strings.Repeat("é", MaxString/2-1) + `","truncated":["action"]}}`,
+		},
+		{
+			"a change that failed",
+			Record{Time: at, Change: &Change{Action: "delete", Status: 500}},
+			`{"time":"2026-05-04T03:02:01.00000012Z","change":{"outcome":"failed","status":500,"action":"delete"}}`,
+		},
+		{
 			"cut on a rune boundary and said so",
 			Record{Time: at, EventID: "x" + long, Tool: long, Verdict: VerdictPass, Steps: []Step{
 				{Outcome: OutcomeFailedOpen, Class: ahp.FailDNS, Detail: long},

@@ -18,7 +18,8 @@ const (
 	MaxInput = 4096
 )
 
-// Record is what is known of one decision. Strings may be longer than what is
+// Record is what is known of one decision, or with Change set of one change of
+// a tenant. Strings may be longer than what is
 // written and may hold any bytes. Members that are zero are not written, except
 // Time and Verdict.
 type Record struct {
@@ -63,6 +64,37 @@ type Record struct {
 	// Input is the tool input as RedactInput returns it. Anything that is not
 	// one line of JSON of at most MaxInput bytes is written as a string.
 	Input []byte
+	// Change is set in the record of a change that the admin API was asked for.
+	// Of the other members such a record has Time, Tenant, Generation and
+	// Duration, and no verdict.
+	Change *Change
+}
+
+// Change is what the admin API was asked to do to a tenant.
+type Change struct {
+	// By is the start of the digest of the key that asked, or "" where there was
+	// no good one.
+	By string
+	// Action is the API's name for it.
+	Action string
+	// Before and After are the digests of the tenant's document, "" where there
+	// was none or nothing was changed.
+	Before, After string
+	// Status is the HTTP status of the answer.
+	Status int
+}
+
+// Outcome returns the stable name of what came of the change: "done",
+// "refused", or "failed" for a fault of the gateway's own.
+func (c *Change) Outcome() string {
+	switch {
+	case c.Status < 400:
+		return "done"
+	case c.Status < 500:
+		return "refused"
+	default:
+		return "failed"
+	}
 }
 
 // Step is one backend's turn in a chain.

@@ -84,6 +84,9 @@ func (r *reader) file(s spot) *File {
 		b.done()
 	}
 	r.tenants(o, &f, &base, burstSet)
+	if at, ok := o.get("adminApi"); ok {
+		r.adminAPI(at, &f)
+	}
 	o.done()
 	if hasAuth && len(f.Tenants) > 0 && f.Tenants[0].Open {
 		r.mistake(auth, "", "is for a file with tenants", "list tenants; the open tenant of this file looks at no credential")

@@ -510,3 +510,18 @@ func TestExample(t *testing.T) {
 		t.Errorf("example.yaml = %+v; want the defaults, %+v", *f, want)
 	}
 }
+
+func TestAdminAPIBeyondLoopback(t *testing.T) {
+	for admin, want := range map[string]int{"127.0.0.1:8788": 0, "0.0.0.0:8788": 1} {
+		_, warnings, err := Parse("testdata/valid/gateway.yaml", []byte("admin: "+admin+"\ntenantsDir: tenants-dir\nadminApi: {keys: [{env: GOOD_KEY}]}"), testEnv)
+		got := 0
+		for _, w := range warnings {
+			if w.Path == "adminApi" {
+				got++
+			}
+		}
+		if err != nil || got != want {
+			t.Errorf("admin %s: %v, warnings %v; want %d about adminApi", admin, err, warnings, want)
+		}
+	}
+}

@@ -32,10 +32,14 @@ func NewLoader(path string, env Environ) *Loader {
 }
 
 // Load is the function of that name, for l's file.
-func (l *Loader) Load() (*File, []Mistake, error) {
+func (l *Loader) Load() (*File, []Mistake, error) { return l.LoadWith(Change{}) }
+
+// LoadWith is Load as it would be with a change that nobody has made yet. Where
+// the change is made afterwards, Load finds nothing else.
+func (l *Loader) LoadWith(c Change) (*File, []Mistake, error) {
 	l.Digests.turn()
 	r := newReader(l.path, l.env)
-	r.loader = l
+	r.loader, r.change = l, c
 	defer func() { l.Sources = r.watched() }()
 	data, err := r.read(l.path, maxFile)
 	if err != nil {
@@ -73,15 +77,17 @@ func (f *File) SameButTenants(other *File) bool {
 // this time. The zero value knows and keeps nothing.
 type tenantFiles struct {
 	digests     *Digests
+	change      Change
 	before, now map[string]*tenantFile
 }
 
-// under returns what is known of tenants under terms. A nil l knows nothing.
-func (l *Loader) under(terms *tenantTerms) tenantFiles {
+// under returns what is known of tenants under terms, with a change. A nil l
+// knows nothing.
+func (l *Loader) under(terms *tenantTerms, c Change) tenantFiles {
 	if l == nil {
 		return tenantFiles{}
 	}
-	files := tenantFiles{digests: l.Digests, before: l.tenants, now: make(map[string]*tenantFile, len(l.tenants))}
+	files := tenantFiles{digests: l.Digests, change: c, before: l.tenants, now: make(map[string]*tenantFile, len(l.tenants))}
 	if !reflect.DeepEqual(terms, &l.terms) {
 		files.before = nil
 	}
@@ -97,7 +103,7 @@ func (t tenantFiles) of(path string, env Environ) *tenantFile {
 		return nil
 	}
 	for i, source := range read.sources {
-		if t.digests.Of(source) != read.sums[i] {
+		if t.sum(source) != read.sums[i] {
 			return nil
 		}
 	}
@@ -107,6 +113,14 @@ func (t tenantFiles) of(path string, env Environ) *tenantFile {
 		}
 	}
 	return read
+}
+
+// sum returns the digest of a file as it is with the change.
+func (t tenantFiles) sum(path string) [sha256.Size]byte {
+	if t.change.Data != nil && path == t.change.Path {
+		return sha256.Sum256(t.change.Data)
+	}
+	return t.digests.Of(path)
 }
 
 // keep keeps what the file at path was read as, unless there is a mistake in it.

@@ -85,6 +85,9 @@ func (o *object) missing(key, instead string) {
 	o.r.mistake(m, "", "is missing", instead)
 }
 
+// UnknownKey is the What of a member that nobody asked for.
+const UnknownKey = "unknown key"
+
 // done reports every member that nobody asked for.
 func (o *object) done() {
 	if !o.usable() {
@@ -96,7 +99,7 @@ func (o *object) done() {
 		}
 		m := Mistake{
 			File: o.at.src.name, Line: f.line, Col: f.col,
-			Path: joinKey(o.at.path, f.key), What: "unknown key",
+			Path: joinKey(o.at.path, f.key), What: UnknownKey,
 		}
 		near := nearest(f.key, o.known)
 		switch {

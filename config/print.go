@@ -113,6 +113,16 @@ func (p *printer) settings(f *File) {
 	if f.Shared.Redis.URL != "" {
 		p.shared(&f.Shared)
 	}
+	if len(f.AdminAPI.Keys) > 0 {
+		p.adminAPI(&f.AdminAPI)
+	}
+}
+
+func (p *printer) adminAPI(a *AdminAPI) {
+	p.open("adminApi")
+	p.keys(a.Keys)
+	p.bool("trustDocuments", a.TrustDocuments)
+	p.close()
 }
 
 func (p *printer) limits(l *Limits) {

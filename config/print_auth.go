@@ -50,16 +50,7 @@ func (p *printer) issuer(i *Issuer) {
 // an empty list of keys could not be loaded again.
 func (p *printer) credentials(t *Tenant) {
 	if len(t.Keys) > 0 {
-		p.open("keys")
-		for _, k := range t.Keys {
-			p.item()
-			p.text("sha256", p.digest(k.SHA256))
-			if !k.Expires.IsZero() {
-				p.text("expires", k.Expires.Format(time.RFC3339Nano))
-			}
-			p.close()
-		}
-		p.close()
+		p.keys(t.Keys)
 	}
 	if len(t.Certificates) > 0 {
 		p.open("certificates")
@@ -70,6 +61,19 @@ func (p *printer) credentials(t *Tenant) {
 		}
 		p.close()
 	}
+}
+
+func (p *printer) keys(keys []Key) {
+	p.open("keys")
+	for _, k := range keys {
+		p.item()
+		p.text("sha256", p.digest(k.SHA256))
+		if !k.Expires.IsZero() {
+			p.text("expires", k.Expires.Format(time.RFC3339Nano))
+		}
+		p.close()
+	}
+	p.close()
 }
 
 // digest returns a digest as it is shown.

@@ -14,10 +14,12 @@ import (
 // reload parses what Print wrote, with the digests that it shortened put back.
 func reload(f *File) (*File, error) {
 	out := f.Print()
+	keys := f.AdminAPI.Keys
 	for _, t := range f.Tenants {
-		for _, k := range t.Keys {
-			out = bytes.Replace(out, []byte(new(printer).digest(k.SHA256)), []byte(hex.EncodeToString(k.SHA256[:])), 1)
-		}
+		keys = slices.Concat(keys, t.Keys)
+	}
+	for _, k := range keys {
+		out = bytes.Replace(out, []byte(new(printer).digest(k.SHA256)), []byte(hex.EncodeToString(k.SHA256[:])), 1)
 	}
 	again, _, err := Parse("/printed.yaml", out, testEnv)
 	return again, err
@@ -38,6 +40,9 @@ func TestPrintLoadsAgain(t *testing.T) {
 			continue
 		}
 		again.Sources, again.TenantsDir = f.Sources, f.TenantsDir // whose tenants are printed in place
+		for i := range again.Tenants {
+			again.Tenants[i].File = f.Tenants[i].File
+		}
 		if !reflect.DeepEqual(again, f) {
 			t.Errorf("what Print makes of %s loads as %+v; want %+v", path, again, f)
 		}
@@ -233,6 +238,9 @@ func TestPrintWhole(t *testing.T) {
 			continue
 		}
 		again.Sources, again.TenantsDir = f.Sources, f.TenantsDir
+		for i := range again.Tenants {
+			again.Tenants[i].File = f.Tenants[i].File
+		}
 		if !reflect.DeepEqual(again, f) {
 			t.Errorf("ParseWhole of %s = %+v; want %+v", path, again, f)
 		}

@@ -35,6 +35,8 @@ type reader struct {
 	base string
 	// role is what mistakes call the file whose folder that is.
 	role string
+	// change is read in place of one file.
+	change Change
 	// sources are the absolute paths of the files that were read.
 	sources []string
 	folder  string // of tenants
@@ -179,6 +181,16 @@ func (r *reader) resolve(path string) string {
 
 // read returns the bytes of a regular file and notes it as a source.
 func (r *reader) read(path string, limit int) ([]byte, error) {
+	if r.change.Data != nil && path == r.change.Path {
+		if len(r.change.Data) > limit {
+			return nil, errTooLarge
+		}
+		path = r.noteSource(path)
+		if r.loader != nil {
+			r.sums[path] = sha256.Sum256(r.change.Data)
+		}
+		return r.change.Data, nil
+	}
 	at := time.Now()
 	data, info, err := readFile(path, limit)
 	if err != nil {

@@ -180,6 +180,10 @@ func (l *tenantList) add(r *reader, m member, c *claims) {
 
 var tenantID = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}$`)
 
+// IsTenantID reports whether s can be the id of a tenant: 1 to 63 lower-case
+// letters, digits and -, starting with a letter or digit.
+func IsTenantID(s string) bool { return tenantID.MatchString(s) }
+
 // tenant reads one tenant. That nobody else has its id and keys is left to a
 // tenantList.
 func (r *reader) tenant(s spot, terms *tenantTerms) (Tenant, claims) {

@@ -85,10 +85,11 @@ func (r *reader) tenantsDir(s spot, f *File, terms *tenantTerms, list *tenantLis
 		r.mistake(s, shown(s.text), "the folder of tenants cannot be read, "+err.Error(), "write the path of a folder whose .yaml, .yml and .json files are a tenant each, relative to the gateway file")
 		return
 	}
+	paths = r.change.listed(dir, paths)
 	if len(paths)+len(f.Tenants) == 0 {
 		r.warn(s, shown(s.text), "there is no tenant: nobody can authenticate", "put a file for each tenant into the folder, such as acme.yaml with id, keys and registration")
 	}
-	for i, read := range r.readTenants(paths, r.loader.under(terms), terms) {
+	for i, read := range r.readTenants(paths, r.loader.under(terms, r.change), terms) {
 		r.merge(read)
 		if read.at.node == nil {
 			continue
@@ -144,7 +145,7 @@ type tenantFile struct {
 func (r *reader) tenantFile(path string, terms *tenantTerms) *tenantFile {
 	own := newReader(path, r.env)
 	own.role, own.now = "tenant's file", r.now
-	own.trees, own.loader = r.trees, r.loader
+	own.trees, own.loader, own.change = r.trees, r.loader, r.change
 	read := new(tenantFile)
 	data, err := own.read(path, maxTenantFile)
 	if err != nil {
@@ -152,6 +153,7 @@ func (r *reader) tenantFile(path string, terms *tenantTerms) *tenantFile {
 		own.add(Mistake{File: path, What: "cannot be read, " + err.Error(), Instead: "write one tenant of at most 1 MiB into a file that the process may read, or remove it from the folder"})
 	} else if root := own.parse(own.source(path), data); root != nil {
 		read.tenant, read.claims = own.ownTenant(spot{node: root}, terms)
+		read.tenant.File = path
 		// Of the tree only the place is kept.
 		read.at = spot{node: &node{src: root.src, line: root.line, col: root.col, kind: root.kind}}
 	}

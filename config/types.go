@@ -43,6 +43,8 @@ type File struct {
 	// TenantsDir is the absolute path of a folder whose files, as TenantFiles
 	// lists them, are a tenant each, or "".
 	TenantsDir string
+	// AdminAPI is how tenants of TenantsDir are changed over HTTP.
+	AdminAPI AdminAPI
 	// Sources are the absolute paths of all files that were read, the gateway
 	// file first, so that a watcher knows what to watch.
 	Sources []string
@@ -129,6 +131,8 @@ type Quota struct{ Day, Month int }
 // Tenant is one party whose events are decided by its own backends only.
 type Tenant struct {
 	ID string
+	// File is the absolute path of the tenant's own file, below TenantsDir, or "".
+	File string
 	// Open admits callers without a credential. Only the single tenant of a
 	// file without a tenants section is open, and only on loopback.
 	Open bool

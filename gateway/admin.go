@@ -37,6 +37,9 @@ func (g *Gateway) newPrivate(address net.Addr) *http.Server {
 	mux.HandleFunc("GET /admin/backends", g.backends)
 	mux.HandleFunc("GET /admin/tenants/usage", g.usage)
 	mux.HandleFunc("GET /admin/credentials", g.credentials)
+	if g.adminAPI != nil {
+		mux.Handle("/admin/v1/", g.adminAPI)
+	}
 	if onLoopback(address) { // a profile costs processor time, and a heap holds much
 		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 		mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)

@@ -44,6 +44,8 @@ type Options struct {
 	NewRoot func(ctx context.Context, name string) (context.Context, trace.SpanContext)
 	// Metrics serves /metrics on the private listener; nil answers 404.
 	Metrics http.Handler
+	// AdminAPI serves /admin/v1/ on the private listener; nil answers 404.
+	AdminAPI http.Handler
 	// Environ resolves environment variables. Default os.LookupEnv.
 	Environ config.Environ
 	// Resolver looks up the names of backends and issuers. Nil means the
@@ -69,6 +71,7 @@ type Gateway struct {
 	propagator propagation.TextMapPropagator
 	w3c        bool // it is that of W3C trace context alone
 	metrics    http.Handler
+	adminAPI   http.Handler
 	environ    config.Environ
 	resolver   *net.Resolver
 	version    string
@@ -116,7 +119,7 @@ type Gateway struct {
 // returns its error; after that ctx is not used.
 func New(ctx context.Context, f *config.File, o Options) (*Gateway, error) {
 	g := &Gateway{
-		log: o.Logger, tracing: o.Tracing, newRoot: o.NewRoot, propagator: o.Propagator, metrics: o.Metrics, environ: o.Environ, resolver: o.Resolver, version: o.Version,
+		log: o.Logger, tracing: o.Tracing, newRoot: o.NewRoot, propagator: o.Propagator, metrics: o.Metrics, adminAPI: o.AdminAPI, environ: o.Environ, resolver: o.Resolver, version: o.Version,
 		stats:     new(globalStats),
 		exchanges: sync.Pool{New: func() any { return new(exchange) }},
 		served:    make(chan struct{}),
@@ -319,6 +322,16 @@ func (g *Gateway) AdminURL() string {
 // asked before; requests do not wait for that. When ctx ends meanwhile, Reload
 // returns its error and nothing has changed.
 func (g *Gateway) Reload(ctx context.Context, f *config.File) (restart []string, err error) {
+	restart, err = g.Propose(ctx, f)
+	if err != nil && ctx.Err() == nil {
+		g.Rejected()
+	}
+	return restart, err
+}
+
+// Propose is Reload for a configuration that is not in place yet: one that is
+// refused does not count as rejected, because what is in place is still good.
+func (g *Gateway) Propose(ctx context.Context, f *config.File) (restart []string, err error) {
 	g.reload.Lock()
 	defer g.reload.Unlock()
 	old := g.current.Load()
@@ -329,9 +342,6 @@ func (g *Gateway) Reload(ctx context.Context, f *config.File) (restart []string,
 		}
 	}
 	if err != nil {
-		if ctx.Err() == nil {
-			g.Rejected()
-		}
 		return nil, err
 	}
 	g.store(snap)
@@ -345,6 +355,9 @@ func (g *Gateway) Reload(ctx context.Context, f *config.File) (restart []string,
 	}
 	return needRestart(g.started, f), nil
 }
+
+// Generation returns the number of the snapshot that requests are served from.
+func (g *Gateway) Generation() uint64 { return g.current.Load().generation }
 
 // Rejected counts a configuration that was refused before it came to Reload.
 func (g *Gateway) Rejected() {

@@ -420,7 +420,6 @@ func TestInstruments(t *testing.T) {
 		"ahp.gateway.config.generation":                    "",
 		"ahp.gateway.config.last_good":                     "",
 		"ahp.gateway.config.last_reload_successful":        "",
-		"ahp.gateway.config.last_good":                     "",
 		"ahp.gateway.config.last_reload_success_timestamp": "",
 	}
 	for _, def := range instruments {

@@ -14,6 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ahp-gateway/ahp-gateway/admin"
+	"github.com/ahp-gateway/ahp-gateway/audit"
 	"github.com/ahp-gateway/ahp-gateway/config"
 )
 
@@ -88,11 +90,11 @@ func (p program) serve(ctx context.Context, o serveOptions) error {
 	case o.fallback != "" && o.stateDir == "":
 		return usage("--fallback last-good needs --state-dir, where it is kept")
 	}
-	s := &server{path: o.config, loader: config.NewLoader(o.config, nil)}
+	s := newServer(o.config)
 	if o.stateDir != "" {
 		s.kept = &keeper{dir: o.stateDir}
 	}
-	f, warnings, err := s.load()
+	f, warnings, err := s.load(config.Change{})
 	mistakes := err
 	if mistakes != nil && o.fallback != "" {
 		var kept error
@@ -111,7 +113,7 @@ func (p program) serve(ctx context.Context, o serveOptions) error {
 		log.Error("THE LAST GOOD CONFIGURATION IS SERVED, because the present one has a mistake: what was changed since does not hold",
 			"mistakes", len(config.AsMistakes(mistakes)), "kept", s.kept.path())
 	}
-	unlessStopped(ctx, stop, func(ctx context.Context) { s.service, err = p.start(ctx, f, log, mistakes != nil) })
+	unlessStopped(ctx, stop, func(ctx context.Context) { s.service, err = p.start(ctx, f, log, s.api, mistakes != nil) })
 	if errors.Is(err, context.Canceled) {
 		log.Info("ended before anything was served")
 		return nil
@@ -119,13 +121,16 @@ func (p program) serve(ctx context.Context, o serveOptions) error {
 	if err != nil {
 		return err
 	}
+	s.offerAPI(f)
 	if err := p.announce(s.service); err != nil {
 		s.log.Error("standard output", "error", err)
 	}
 	if mistakes == nil {
 		s.keep(f)
 	}
-	return s.loop(ctx, hangup, stop)
+	cause, err := s.loop(ctx, hangup, stop)
+	close(s.ending)
+	return errors.Join(err, s.end(cause, stop))
 }
 
 // unlessStopped calls f with a context that ends when a signal comes on stop,
@@ -159,11 +164,24 @@ type server struct {
 	kept   *keeper // nil without a folder for it
 	files  []string
 	known  contents
+
+	api       *admin.API
+	store     *admin.Folder // of the tenants in folder; nil unless the API needs one
+	folder    string
+	proposals chan proposal // from the API to loop
+	ending    chan struct{} // closed once loop takes none any more
+}
+
+func newServer(path string) *server {
+	s := &server{path: path, loader: config.NewLoader(path, nil), proposals: make(chan proposal), ending: make(chan struct{})}
+	s.api = admin.New(admin.Options{Apply: s.apply, Record: func(r *audit.Record) { s.RecordChange(r) }})
+	return s
 }
 
 // load reads the gateway file, and what its files held just before, so that a
-// change that comes while they are read is noticed later.
-func (s *server) load() (f *config.File, warnings []config.Mistake, err error) {
+// change that comes while they are read is noticed later. The files are read as
+// they would be with change.
+func (s *server) load(change config.Change) (f *config.File, warnings []config.Mistake, err error) {
 	if s.files == nil {
 		path := s.path
 		if abs, err := filepath.Abs(path); err == nil {
@@ -175,7 +193,7 @@ func (s *server) load() (f *config.File, warnings []config.Mistake, err error) {
 	// what was known of the last ones does not match, and they are read again.
 	for range 3 {
 		s.known = contentsOf(s.loader.Digests, s.files)
-		f, warnings, err = s.loader.Load()
+		f, warnings, err = s.loader.LoadWith(change)
 		var files []string
 		if err == nil {
 			files = configFiles(f)
@@ -193,24 +211,28 @@ func (s *server) load() (f *config.File, warnings []config.Mistake, err error) {
 	return f, warnings, err
 }
 
-// loop follows signals and file changes until it is time to end.
-func (s *server) loop(ctx context.Context, hangup <-chan os.Signal, stop chan os.Signal) error {
+// loop follows signals, file changes and proposals until it is time to end, and
+// returns why it is.
+func (s *server) loop(ctx context.Context, hangup <-chan os.Signal, stop chan os.Signal) (cause string, err error) {
 	w := newWatcher(s.log, s.loader.Digests, pollEvery)
 	defer w.close()
 	w.watch(s.files, s.known)
 	for {
 		select {
 		case <-ctx.Done():
-			return s.end(ctx.Err().Error(), stop)
+			return ctx.Err().Error(), nil
 		case sig := <-stop:
-			return s.end(sig.String(), stop)
+			return sig.String(), nil
 		case err := <-s.Failed():
-			return errors.Join(err, s.end("the public listener stopped", stop))
+			return "the public listener stopped", err
 		case sig := <-hangup:
 			// Somebody says that there is something to read: no file's time is
 			// relied on.
 			s.loader.Digests.Forget()
 			s.reload(ctx, stop, sig.String(), nil)
+			w.watch(s.files, s.known)
+		case q := <-s.proposals:
+			q.answer <- s.propose(ctx, stop, q)
 			w.watch(s.files, s.known)
 		case e := <-w.events:
 			w.note(e)
@@ -235,7 +257,7 @@ func (s *server) reload(ctx context.Context, stop chan os.Signal, cause string, 
 	if len(changed) > 0 {
 		log = log.With("changed", changed[:min(len(changed), maxChangedShown)], "changed_files", len(changed))
 	}
-	f, warnings, err := s.load()
+	f, warnings, err := s.load(config.Change{})
 	logWarnings(log, warnings)
 	if err != nil {
 		s.Rejected()
@@ -253,7 +275,13 @@ func (s *server) reload(ctx context.Context, stop chan os.Signal, cause string, 
 		log.Error("configuration refused, the running one stays in use", "error", err)
 		return
 	}
+	s.adopt(f, restart, log)
+}
+
+// adopt goes by f, which is served since just now.
+func (s *server) adopt(f *config.File, restart []string, log *slog.Logger) {
 	s.drain = f.Limits.DrainTimeout
+	s.offerAPI(f)
 	log.Info("configuration reloaded")
 	s.keep(f)
 	for _, setting := range restart {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"os"
 	"time"
 
@@ -28,8 +29,8 @@ type service struct {
 
 // start serves f, which lastGood says was kept from before. Both listeners accept
 // connections when it returns. When ctx ends while it waits for backends, it
-// gives up.
-func (p program) start(ctx context.Context, f *config.File, log *slog.Logger, lastGood bool) (*service, error) {
+// gives up. api may be nil.
+func (p program) start(ctx context.Context, f *config.File, log *slog.Logger, api http.Handler, lastGood bool) (*service, error) {
 	tel, err := telemetry.Setup(context.WithoutCancel(ctx), telemetry.Options{ServiceVersion: programVersion(), Logger: log})
 	if err != nil {
 		return nil, err
@@ -43,6 +44,7 @@ func (p program) start(ctx context.Context, f *config.File, log *slog.Logger, la
 		Tracing:        tel.Tracing,
 		NewRoot:        tel.NewRoot,
 		Metrics:        metrics(log, tel.Gather),
+		AdminAPI:       api,
 		Stdout:         p.stdout,
 		LastGood:       lastGood,
 		Version:        programVersion(),

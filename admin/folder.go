@@ -1,0 +1,143 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+)
+
+// Folder is a Store whose documents are the files ID.yaml of a folder. What is
+// written there is JSON, which is YAML too. Two processes that change the same
+// folder can overwrite each other's change of one document in the instant
+// between comparing and renaming; neither leaves half of one.
+type Folder struct {
+	dir string
+	mu  sync.Mutex // held from comparing a document to changing it
+}
+
+// unfinished is the pattern of files that are being written. The loader takes
+// no hidden file for a tenant.
+const unfinished = ".ahp-gateway-*.tmp"
+
+// OpenFolder returns the store of a folder, which is there already. It removes
+// what a crash has left half written.
+func OpenFolder(dir string) (*Folder, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("admin: %w", err)
+	}
+	for _, e := range entries {
+		if left, _ := filepath.Match(unfinished, e.Name()); !left {
+			continue
+		}
+		if err := os.Remove(filepath.Join(dir, e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("admin: %w", err)
+		}
+	}
+	return &Folder{dir: dir}, nil
+}
+
+// Place implements Store: it is the path of a file.
+func (f *Folder) Place(id string) string { return filepath.Join(f.dir, id+".yaml") }
+
+// Get implements Store.
+func (f *Folder) Get(_ context.Context, id string) ([]byte, error) {
+	info, err := os.Lstat(f.Place(id))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, ErrAbsent
+	case err != nil:
+		return nil, fmt.Errorf("admin: %w", err)
+	case !info.Mode().IsRegular():
+		return nil, ErrForeign
+	}
+	file, err := os.Open(f.Place(id))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, ErrAbsent
+	}
+	if err != nil {
+		return nil, fmt.Errorf("admin: %w", err)
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, maxStored))
+	if err != nil {
+		return nil, fmt.Errorf("admin: %w", err)
+	}
+	return data, nil
+}
+
+// maxStored is how much of a document is read, in bytes: more than the loader takes.
+const maxStored = 16<<20 + 1
+
+// matches reports as an error that the document is not the one with the tag match.
+func (f *Folder) matches(ctx context.Context, id, match string) error {
+	data, err := f.Get(ctx, id)
+	switch {
+	case errors.Is(err, ErrAbsent):
+		if match == "" {
+			return nil
+		}
+		return ErrChanged
+	case err != nil:
+		return err
+	case match == "" || tagOf(data) != match:
+		return ErrChanged
+	}
+	return nil
+}
+
+// Put implements Store.
+func (f *Folder) Put(ctx context.Context, id string, data []byte, match string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.matches(ctx, id, match); err != nil {
+		return err
+	}
+	file, err := os.CreateTemp(f.dir, unfinished) // mode 0600
+	if err != nil {
+		return fmt.Errorf("admin: %w", err)
+	}
+	_, err = file.Write(data)
+	if err == nil {
+		err = file.Sync()
+	}
+	err = errors.Join(err, file.Close())
+	if err == nil {
+		err = os.Rename(file.Name(), f.Place(id))
+	}
+	if err != nil {
+		_ = os.Remove(file.Name()) // or the next OpenFolder does
+		return fmt.Errorf("admin: %w", err)
+	}
+	return f.sync()
+}
+
+// Delete implements Store.
+func (f *Folder) Delete(ctx context.Context, id, match string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.matches(ctx, id, match); err != nil {
+		return err
+	}
+	if err := os.Remove(f.Place(id)); err != nil {
+		return fmt.Errorf("admin: %w", err)
+	}
+	return f.sync()
+}
+
+// sync makes durable which files the folder has.
+func (f *Folder) sync() error {
+	dir, err := os.Open(f.dir)
+	if err != nil {
+		return fmt.Errorf("admin: %w", err)
+	}
+	if err := errors.Join(dir.Sync(), dir.Close()); err != nil {
+		return fmt.Errorf("admin: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/ahp-gateway/ahp-gateway/admin"
+)
+
+// adminClient calls the admin API of one gateway.
+type adminClient struct {
+	base, key string
+	http      *http.Client
+}
+
+func newAdminClient(o *tenantOptions) (*adminClient, error) {
+	base, err := adminURL(o.admin)
+	if err != nil {
+		return nil, err
+	}
+	if o.keyEnv == "" {
+		return nil, usage("--key-env is needed")
+	}
+	key, err := bearerKey(&sendOptions{keyEnv: o.keyEnv, allowHTTP: o.allowHTTP}, base)
+	if err != nil {
+		return nil, err
+	}
+	client, err := newClient(o.caFile)
+	if err != nil {
+		return nil, err
+	}
+	return &adminClient{base: strings.TrimSuffix(base.String(), "/") + admin.Prefix, key: key, http: client}, nil
+}
+
+// adminURL returns where the private listener is. Its errors never quote a URL
+// that could hold a password.
+func adminURL(raw string) (*url.URL, error) {
+	u, err := url.Parse(raw)
+	switch {
+	case err != nil:
+		return nil, usage("--admin is no URL; want http://HOST:PORT or https://HOST")
+	case u.User != nil:
+		return nil, usage("--admin holds a user name or password; name the variable of the admin key with --key-env")
+	case u.Scheme != "http" && u.Scheme != "https", u.Host == "", u.Fragment != "", u.RawQuery != "":
+		return nil, usage("--admin is %.128q; want http://HOST:PORT or https://HOST", raw)
+	}
+	return u, nil
+}
+
+// segment returns s as one segment of a path or value of a query.
+func segment(s string) string { return url.QueryEscape(s) }
+
+// adminAnswer is what the API has answered.
+type adminAnswer struct {
+	status int
+	etag   string
+	body   []byte
+}
+
+// do calls the API. A document is sent as what it looks like.
+func (c *adminClient) do(ctx context.Context, method, path string, document []byte, match string) (*adminAnswer, error) {
+	req, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(document))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Authorization", "Bearer "+c.key)
+	req.Header.Set("User-Agent", "ahp-gateway/"+programVersion())
+	if document != nil {
+		req.Header.Set("Content-Type", "application/yaml")
+		if bytes.HasPrefix(bytes.TrimLeft(document, " \t\r\n"), []byte("{")) {
+			req.Header.Set("Content-Type", "application/json")
+		}
+	}
+	if match != "" {
+		req.Header.Set("If-Match", match)
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		var ue *url.Error
+		if errors.As(err, &ue) {
+			err = ue.Err
+		}
+		return nil, fmt.Errorf("no answer: %w", err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	if err != nil {
+		return nil, fmt.Errorf("the answer broke off: %w", err)
+	}
+	if len(body) > maxAnswer {
+		return nil, fmt.Errorf("the answer is larger than %d bytes", maxAnswer)
+	}
+	return &adminAnswer{resp.StatusCode, resp.Header.Get("ETag"), body}, nil
+}
+
+// read reads an answer's body.
+func (a *adminAnswer) read(v any) error {
+	if err := json.Unmarshal(a.body, v); err != nil {
+		return errors.New("the answer is not one of an ahp-gateway's admin API")
+	}
+	return nil
+}
+
+// refusal reports what went wrong, if anything did: mistakes on standard error,
+// one per line, and the rest as an error. name is what the document is called.
+func (p program) refusal(a *adminAnswer, name string) error {
+	if a.status >= 200 && a.status < 300 {
+		return nil
+	}
+	var problem admin.Problem
+	if err := a.read(&problem); err != nil || problem.Title == "" {
+		if a.status == http.StatusNotFound {
+			return errors.New("HTTP 404: there is no admin API; has the gateway file adminApi, and is --admin its private listener?")
+		}
+		return fmt.Errorf("HTTP %d", a.status)
+	}
+	for _, m := range problem.Mistakes {
+		if m.File == "" {
+			m.File = name
+		}
+		fmt.Fprintln(p.stderr, printable(m.String()))
+	}
+	return errors.New(printable(strings.TrimSpace(fmt.Sprintf("HTTP %d: %s %s", a.status, problem.Title, problem.Detail))))
+}

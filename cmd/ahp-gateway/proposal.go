@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"os"
+
+	"github.com/ahp-gateway/ahp-gateway/admin"
+	"github.com/ahp-gateway/ahp-gateway/config"
+)
+
+// proposal is a change on its way from the admin API to the goroutine that
+// alone changes what is served.
+type proposal struct {
+	ctx    context.Context
+	change admin.Change
+	answer chan<- applied // takes one without waiting
+}
+
+// applied is what came of a proposal.
+type applied struct {
+	generation uint64
+	err        error
+}
+
+// apply implements admin.Options.Apply.
+func (s *server) apply(ctx context.Context, c admin.Change) (generation uint64, err error) {
+	answer := make(chan applied, 1)
+	select {
+	case s.proposals <- proposal{ctx, c, answer}:
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	case <-s.ending:
+		return 0, context.Canceled
+	}
+	// Whoever has taken it answers, and gives up by itself when ctx ends.
+	a := <-answer
+	return a.generation, a.err
+}
+
+// propose serves what the files would say with a change in them, and then puts
+// the change in place. A restart in between finds the files as they were, and
+// nobody was told otherwise.
+func (s *server) propose(ctx context.Context, stop chan os.Signal, q proposal) applied {
+	log := s.log.With("cause", "admin API")
+	// A change of other files that loop has still to notice stays to be noticed
+	// if this comes to nothing.
+	files, known := s.files, s.known
+	f, warnings, err := s.load(q.change.Change)
+	if err == nil {
+		err = q.change.Check(warnings)
+	}
+	var restart []string
+	if err == nil {
+		unlessStopped(q.ctx, stop, func(ctx context.Context) { restart, err = s.Propose(ctx, f) })
+	}
+	if err != nil {
+		s.files, s.known = files, known
+		return applied{err: err}
+	}
+	if err := q.change.Commit(); err != nil {
+		log.Error("a change was served and cannot be stored: it is taken back", "error", err)
+		s.reload(ctx, stop, "a change could not be stored", nil)
+		return applied{err: err}
+	}
+	if q.change.Data == nil {
+		delete(s.known, q.change.Path)
+	} else {
+		s.known[q.change.Path] = sha256.Sum256(q.change.Data)
+	}
+	s.adopt(f, restart, log)
+	return applied{generation: s.Generation()}
+}
+
+// offerAPI has the admin API go by f, which is served.
+func (s *server) offerAPI(f *config.File) {
+	folder := ""
+	if len(f.AdminAPI.Keys) > 0 {
+		folder = f.TenantsDir
+	}
+	if folder != s.folder {
+		s.folder, s.store = folder, nil
+		if folder != "" {
+			store, err := admin.OpenFolder(folder)
+			if err != nil {
+				s.log.Error("the admin API can change no tenant", "error", err)
+			}
+			s.store = store
+		}
+	}
+	var store admin.Store
+	if s.store != nil {
+		store = s.store
+	}
+	if err := s.api.Use(f, store); err != nil {
+		s.log.Error("the admin API goes by an older configuration", "error", err)
+	}
+}

@@ -1,0 +1,61 @@
+package config
+
+import "crypto/sha256"
+
+// AdminAPI is the API by which tenants are shown and those of TenantsDir are
+// changed. Without keys there is none.
+type AdminAPI struct {
+	// Keys are the bearer keys of those who may use it. No tenant has one of them.
+	Keys []Key
+	// TrustDocuments lets its documents have what is the operator's, see
+	// [TenantDocument.OperatorOnly].
+	TrustDocuments bool
+}
+
+// maxAdminKeys bounds how many keys the API may have.
+const maxAdminKeys = 64
+
+// adminAPI reads the section of the API, once the tenants are known.
+func (r *reader) adminAPI(s spot, f *File) {
+	o := r.object(s)
+	keys, hasKeys := o.need("keys", "write a list of keys; in each, "+keyInstead[len("write "):])
+	o.boolean("trustDocuments", &f.AdminAPI.TrustDocuments)
+	o.done()
+	if !o.usable() {
+		return
+	}
+	switch {
+	case f.Admin == "off":
+		r.mistake(s, "", "there is no private listener to serve it", "write an address for admin, or remove this")
+	case !isLoopbackAddress(f.Admin):
+		r.warn(s, "", "its keys travel over plain http to an address that is not loopback", "write a loopback address for admin and put TLS in front of it, or make sure that nobody listens in that network")
+	}
+	if f.TenantsDir == "" {
+		r.warn(s, "", "there is no folder for tenants: the API shows those that there are and changes none", "write tenantsDir")
+	}
+	if !hasKeys || !r.is(keys, kindList, "write a list of keys; in each, "+keyInstead[len("write "):]) {
+		return
+	}
+	if n := len(keys.items); n == 0 || n > maxAdminKeys {
+		r.mistake(keys, "", "holds "+itoa(n)+" keys", "write one key for each person or program that changes tenants, at most "+itoa(maxAdminKeys))
+	}
+	owners := make(map[[sha256.Size]byte]string)
+	for i := range f.Tenants {
+		for _, key := range f.Tenants[i].Keys {
+			owners[key.SHA256] = "tenant " + f.Tenants[i].ID
+		}
+	}
+	for i := range keys.items {
+		at := keys.item(i)
+		key, ok := r.key(at)
+		if !ok {
+			continue
+		}
+		if owner, taken := owners[key.SHA256]; taken {
+			r.mistake(at, "", "is the key of "+owner+" too", "write another key: who may change tenants is none of them")
+			continue
+		}
+		owners[key.SHA256] = at.path
+		f.AdminAPI.Keys = append(f.AdminAPI.Keys, key)
+	}
+}

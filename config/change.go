@@ -1,0 +1,31 @@
+package config
+
+import (
+	"path/filepath"
+	"slices"
+)
+
+// Change is what the file of one tenant would hold instead of what it holds.
+// The zero value changes nothing.
+type Change struct {
+	// Path is that of a file, there or not, directly below TenantsDir.
+	Path string
+	// Data is what it would hold; nil where the file would be gone.
+	Data []byte
+}
+
+// listed returns the sorted paths of the files of tenants in dir as they would
+// be with the change.
+func (c Change) listed(dir string, paths []string) []string {
+	if c.Path == "" || filepath.Dir(c.Path) != dir || !isTenantFile(filepath.Base(c.Path)) {
+		return paths
+	}
+	i, there := slices.BinarySearch(paths, c.Path)
+	switch {
+	case c.Data == nil && there:
+		return slices.Delete(paths, i, i+1)
+	case c.Data != nil && !there:
+		return slices.Insert(paths, i, c.Path)
+	}
+	return paths
+}
