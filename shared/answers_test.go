@@ -211,7 +211,9 @@ func TestOrphans(t *testing.T) {
 	<-change
 	link.Mend()
 	<-change
-	answer, got, _ = open(t, server.Address).Ask(question("q", "m"))
+	q := question("q", "m")
+	q.Deadline = time.Now().Add(10 * time.Second) // long before the lease ends
+	answer, got, _ = open(t, server.Address).Ask(q)
 	want(t, "Ask of another replica", answer, got, "", Lead)
 	if got := len(st.orphans.leases); got != 0 {
 		t.Errorf("%d orphans are left; want none", got)
