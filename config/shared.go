@@ -14,7 +14,8 @@ import (
 type Shared struct {
 	Redis Redis
 	// OnFailure is what a request gets that needs the state while it cannot be
-	// had: "local" (default) uses that of this replica alone, "refuse" answers 503.
+	// had: "local" (default) uses that of this replica alone, "refuse" answers an error: 503
+	// before the event is known, -32003 then.
 	OnFailure string
 }
 

@@ -428,12 +428,12 @@ func TestWithoutSharedState(t *testing.T) {
 	for _, c := range []struct {
 		onFailure, limits string
 		status            int
-		ready             string
+		decision, ready   string
 	}{
-		{"local", "{}", http.StatusOK, "ready\nshared state: unreachable: every replica uses its own\n"},
-		{"local", "{rate: 0.001, burst: 5}", http.StatusOK, "ready\nshared state: unreachable: every replica uses its own\n"},
-		{"refuse", "{}", http.StatusServiceUnavailable, "ready\nshared state: unreachable: requests that need it are refused\n"},
-		{"refuse", "{rate: 0.001, burst: 5}", http.StatusServiceUnavailable, "ready\nshared state: unreachable: requests that need it are refused\n"},
+		{"local", "{}", http.StatusOK, "deny: no", "ready\nshared state: unreachable: every replica uses its own\n"},
+		{"local", "{rate: 0.001, burst: 5}", http.StatusOK, "deny: no", "ready\nshared state: unreachable: every replica uses its own\n"},
+		{"refuse", "{}", http.StatusOK, "error -32003", "ready\nshared state: unreachable: requests that need it are refused\n"},
+		{"refuse", "{rate: 0.001, burst: 5}", http.StatusServiceUnavailable, "", "ready\nshared state: unreachable: requests that need it are refused\n"},
 	} {
 		b := fakebackend.Start(t, fakebackend.Behave("deny:no"))
 		doc := registration("0.1", hook("com.example.b", b.URL, intercepts("0.1", "fail-open", 5000)))
@@ -441,8 +441,8 @@ func TestWithoutSharedState(t *testing.T) {
 		r := start(t, open(doc, sharing(server.Address, ", onFailure: "+c.onFailure), "limits: "+c.limits), meter)
 		for i := range 2 {
 			a := r.post("/hooks", event01("e1"))
-			if a.status != c.status || c.status == http.StatusOK && a.decision() != "deny: no" {
-				t.Errorf("%s, limits %s: delivery %d = %d %s; want %d", c.onFailure, c.limits, i, a.status, a.body, c.status)
+			if a.status != c.status || c.status == http.StatusOK && a.decision() != c.decision {
+				t.Errorf("%s, limits %s: delivery %d = %d %s; want %d, %s", c.onFailure, c.limits, i, a.status, a.body, c.status, c.decision)
 			}
 			if (a.header.Get("Retry-After") != "") != (c.status != http.StatusOK) {
 				t.Errorf("%s, limits %s: Retry-After = %q", c.onFailure, c.limits, a.header.Get("Retry-After"))
@@ -454,7 +454,7 @@ func TestWithoutSharedState(t *testing.T) {
 				t.Errorf("%s: audit record = %v; want verdict %s, dedupe miss", c.onFailure, record, want)
 			}
 		}
-		if got, want := b.Count(), map[int]int{http.StatusOK: 1}[c.status]; got != want {
+		if got, want := b.Count(), map[string]int{"deny: no": 1}[c.decision]; got != want {
 			t.Errorf("%s, limits %s: %d evaluations; want %d", c.onFailure, c.limits, got, want)
 		}
 		if status, body := r.get("/readyz"); status != http.StatusOK || body != c.ready {

@@ -228,10 +228,7 @@ func (g *Gateway) intercept(ctx *fasthttp.RequestCtx, x *exchange, doc *document
 	}
 	answer(ctx, x.answer[noteSize:])
 	if lead != nil && how == dedupe.Abandoned {
-		// Nobody evaluates it but this request, which may not now.
-		x.dedupe = dedupe.Miss
-		ctx.SetStatusCode(fasthttp.StatusServiceUnavailable)
-		retryAfter(ctx, time.Second)
+		x.dedupe = dedupe.Miss // nobody evaluates it but this request, which may not now
 	}
 	if how == dedupe.Miss || how == dedupe.Conflict {
 		x.settle(doc)
