@@ -169,7 +169,7 @@ func (g *Gateway) assembleDocuments(ctx context.Context, s, previous *snapshot, 
 			}
 		}
 		if g.common != nil {
-			p.questionKeys = questionKeys(g.version, s.file, t, discovered)
+			p.questionKeys = questionKeys(g.version, s.file, t, peers, discovered)
 		}
 	}
 	return nil
@@ -275,7 +275,7 @@ func (g *Gateway) assemblePeer(f *config.File, t *config.Tenant, h *config.Hook,
 	if stats == nil {
 		stats = g.owners.peerStats(p, h.ID)
 	}
-	b := &peer{tenant: t.ID, id: h.ID, key: key, client: client, stats: stats}
+	b := &peer{tenant: t.ID, id: h.ID, key: key, decides: deciding(&settings, trust), client: client, stats: stats}
 	b.breaker = breaker.New(client, breaker.Settings{
 		Disabled: own.Breaker.Disabled, Window: own.Breaker.Window, Buckets: own.Breaker.Buckets, Volume: own.Breaker.Volume,
 		Ratio: own.Breaker.Ratio, OpenFor: own.Breaker.OpenFor, Probes: own.Breaker.Probes, InFlight: own.InFlight,
@@ -307,6 +307,16 @@ func digest(c *backend.Config, own config.BackendSettings, trust []byte, queue i
 		c.Dial, trust, queue, own)
 	if a := c.OAuth; a != nil {
 		fmt.Fprintf(h, " %q %q %q %q %q %+v", a.Issuer, a.Resource, a.ClientID, a.ClientSecret, a.Scopes, a.Dial)
+	}
+	return [sha256.Size]byte(h.Sum(nil))
+}
+
+// deciding covers what peer.decides is of, secrets included.
+func deciding(c *backend.Config, trust []byte) [sha256.Size]byte {
+	h := sha256.New()
+	fmt.Fprintf(h, "%q %q %q %+v %q", c.Bearer, c.CredentialError, c.Headers, c.Dial, trust)
+	if a := c.OAuth; a != nil {
+		fmt.Fprintf(h, " %q %+v", a.ClientSecret, a.Dial)
 	}
 	return [sha256.Size]byte(h.Sum(nil))
 }
