@@ -318,8 +318,9 @@ func (g *Gateway) askAgain(ctx context.Context) error {
 	}
 	for i, p := range snap.parties {
 		// Of another tenant's backend nobody has to know: what is remembered
-		// for a tenant holds where its backends want what they wanted.
-		if p != old.parties[i] && slices.EqualFunc(p.discovered, old.parties[i].discovered, func(a, b discovery) bool { return bytes.Equal(a.data, b.data) }) {
+		// for a tenant holds where its backends are those of before, credentials
+		// and trust included, and want what they wanted.
+		if p != old.parties[i] && slices.Equal(p.peers, old.parties[i].peers) && slices.EqualFunc(p.discovered, old.parties[i].discovered, func(a, b discovery) bool { return bytes.Equal(a.data, b.data) }) {
 			p.answers = old.parties[i].answers
 		}
 	}
