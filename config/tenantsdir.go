@@ -133,6 +133,7 @@ type tenantFile struct {
 	names                  []string // of files, as mistakes show them, in order
 	sources                []string
 	sums                   [][sha256.Size]byte // of sources, if a loader keeps it
+	files                  [sha256.Size]byte   // tenantTerms.files
 	wanted                 []string
 	asked                  []question
 	incomplete             bool
@@ -146,7 +147,7 @@ func (r *reader) tenantFile(path string, terms *tenantTerms) *tenantFile {
 	own := newReader(path, r.env)
 	own.role, own.now = "tenant's file", r.now
 	own.trees, own.loader, own.change = r.trees, r.loader, r.change
-	read := new(tenantFile)
+	read := &tenantFile{files: terms.files}
 	data, err := own.read(path, maxTenantFile)
 	if err != nil {
 		own.source(path)
