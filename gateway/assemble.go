@@ -31,9 +31,11 @@ type peerKey struct {
 
 // assemble builds the snapshot of f. What previous has and f does not change
 // (tenants as a whole, or else their backends, limiters and statistics) is taken
-// over; previous may be nil and is not changed in any case. It takes as long as f's discovery may, if a backend
-// has to be asked for its subscriptions; when ctx ends it gives up.
-func (g *Gateway) assemble(ctx context.Context, f *config.File, previous *snapshot) (*snapshot, error) {
+// over; previous may be nil and is not changed in any case. Backends that list no
+// subscriptions are asked for them: where ask is set all of them, otherwise those
+// of tenants that have changed. That takes as long as f's discovery may; when ctx
+// ends it gives up.
+func (g *Gateway) assemble(ctx context.Context, f *config.File, previous *snapshot, ask bool) (*snapshot, error) {
 	s := &snapshot{
 		generation: 1,
 		file:       f,
@@ -53,7 +55,7 @@ func (g *Gateway) assemble(ctx context.Context, f *config.File, previous *snapsh
 	for i := range f.Tenants {
 		t := &f.Tenants[i]
 		p := known[t.ID]
-		if !sameRest || !g.unchanged(t, p) {
+		if !sameRest || !g.unchanged(t, p, ask) {
 			var err error
 			if p, err = g.assembleParty(f, t, p, peers); err != nil {
 				return nil, fmt.Errorf("gateway: tenant %s: %w", t.ID, err)

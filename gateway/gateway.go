@@ -155,7 +155,7 @@ func New(ctx context.Context, f *config.File, o Options) (*Gateway, error) {
 	if err := g.openCommon(&f.Shared); err != nil {
 		return nil, err
 	}
-	snap, err := g.assemble(ctx, f, nil)
+	snap, err := g.assemble(ctx, f, nil, true)
 	if err != nil {
 		g.closeCommon()
 		return nil, err
@@ -327,7 +327,7 @@ func (g *Gateway) AdminURL() string {
 // asked before; requests do not wait for that. When ctx ends meanwhile, Reload
 // returns its error and nothing has changed.
 func (g *Gateway) Reload(ctx context.Context, f *config.File) (restart []string, err error) {
-	restart, err = g.Propose(ctx, f, nil)
+	restart, err = g.propose(ctx, f, nil, true)
 	if err != nil && ctx.Err() == nil {
 		g.Rejected()
 	}
@@ -336,14 +336,19 @@ func (g *Gateway) Reload(ctx context.Context, f *config.File) (restart []string,
 
 // Propose is Reload for a configuration that is not in place yet: one that is
 // refused does not count as rejected, because what is in place is still good.
-// Once f is served commit, which may be nil, puts it in place; where that fails,
-// what was served before is served again, with all that it knows, and Propose
-// returns commit's error.
+// Only backends of tenants that have changed are asked for their subscriptions.
+// Once f is served commit puts it in place; where that fails, what was served
+// before is served again, with all that it knows, and Propose returns commit's
+// error.
 func (g *Gateway) Propose(ctx context.Context, f *config.File, commit func() error) (restart []string, err error) {
+	return g.propose(ctx, f, commit, false)
+}
+
+func (g *Gateway) propose(ctx context.Context, f *config.File, commit func() error, ask bool) (restart []string, err error) {
 	g.reload.Lock()
 	defer g.reload.Unlock()
 	old := g.current.Load()
-	snap, err := g.assemble(ctx, f, old)
+	snap, err := g.assemble(ctx, f, old, ask)
 	if err == nil && g.certificate.Load() != nil {
 		// The files may have been renewed, and a root of clients been taken away,
 		// also where another setting of tls waits for a restart.
