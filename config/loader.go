@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"reflect"
 	"slices"
+	"time"
 )
 
 // Loader loads one gateway file again and again. What the file of a tenant was
@@ -107,9 +108,9 @@ func (l *Loader) under(terms *tenantTerms, c Change) tenantFiles {
 
 // of returns what the file at path was read as, if reading it again would find
 // the same, or nil. It is safe for concurrent use.
-func (t tenantFiles) of(path string, env Environ) *tenantFile {
+func (t tenantFiles) of(path string, env Environ, now time.Time) *tenantFile {
 	read := t.before[path]
-	if read == nil {
+	if read == nil || !read.until.IsZero() && !now.Before(read.until) {
 		return nil
 	}
 	for i, source := range read.sources {

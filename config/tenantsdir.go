@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 const (
@@ -110,7 +111,7 @@ func (r *reader) readTenants(paths []string, kept tenantFiles, terms *tenantTerm
 		reading.Go(func() {
 			for n := next.Add(1); int(n) <= len(paths); n = next.Add(1) {
 				path := paths[n-1]
-				if all[n-1] = kept.of(path, r.env); all[n-1] == nil {
+				if all[n-1] = kept.of(path, r.env, r.now()); all[n-1] == nil {
 					all[n-1] = r.tenantFile(path, terms)
 				}
 			}
@@ -137,6 +138,7 @@ type tenantFile struct {
 	wanted                 []string
 	asked                  []question
 	incomplete             bool
+	until                  time.Time // reader.until
 	mistakes, warnings     []Mistake
 	moreMistakes, moreWarn int
 }
@@ -158,7 +160,7 @@ func (r *reader) tenantFile(path string, terms *tenantTerms) *tenantFile {
 		// Of the tree only the place is kept.
 		read.at = spot{node: &node{src: root.src, line: root.line, col: root.col, kind: root.kind}}
 	}
-	read.names, read.sources, read.asked, read.incomplete = own.names, own.sources, own.asked, own.incomplete
+	read.names, read.sources, read.asked, read.incomplete, read.until = own.names, own.sources, own.asked, own.incomplete, own.until
 	read.wanted = own.wanted
 	if own.loader != nil {
 		for _, source := range own.sources {
