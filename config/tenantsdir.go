@@ -86,7 +86,10 @@ func (r *reader) tenantsDir(s spot, f *File, terms *tenantTerms, list *tenantLis
 		r.mistake(s, shown(s.text), "the folder of tenants cannot be read, "+err.Error(), "write the path of a folder whose .yaml, .yml and .json files are a tenant each, relative to the gateway file")
 		return
 	}
-	paths = r.change.listed(dir, paths)
+	if paths = r.change.listed(dir, paths); len(paths) > maxTenantFiles {
+		r.mistake(s, shown(s.text), "the folder would hold more than "+itoa(maxTenantFiles)+" files of tenants", "remove one first")
+		return
+	}
 	if len(paths)+len(f.Tenants) == 0 {
 		r.warn(s, shown(s.text), "there is no tenant: nobody can authenticate", "put a file for each tenant into the folder, such as acme.yaml with id, keys and registration")
 	}
