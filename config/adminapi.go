@@ -10,14 +10,20 @@ type AdminAPI struct {
 	// TrustDocuments lets its documents have what is the operator's, see
 	// [TenantDocument.OperatorOnly].
 	TrustDocuments bool
+	// SecretsKeys are where the keys are that secrets of tenants are stored under:
+	// the first one seals, all of them open. Without any there are no stored secrets.
+	SecretsKeys []SecretsKey
+	// SecretsDir is the absolute path of the folder that holds them, by default
+	// .secrets below TenantsDir. It is "" without SecretsKeys.
+	SecretsDir string
 }
 
 // maxAdminKeys bounds how many keys the API may have.
 const maxAdminKeys = 64
 
-// adminAPI reads the section of the API, once the tenants are known.
-func (r *reader) adminAPI(s spot, f *File) {
-	o := r.object(s)
+// adminAPI reads the rest of the section of the API at s, which is o, once the
+// tenants are known.
+func (r *reader) adminAPI(s spot, o *object, f *File) {
 	keys, hasKeys := o.need("keys", "write a list of keys; in each, "+keyInstead[len("write "):])
 	o.boolean("trustDocuments", &f.AdminAPI.TrustDocuments)
 	o.done()

@@ -364,7 +364,15 @@ func (d *TenantDocument) OperatorOnly() Mistakes {
 		}
 	}
 	if n := d.root.find("secrets"); n != nil {
-		refuse(d.root.member("secrets", n), "remove it")
+		at := d.root.member("secrets", n)
+		if at.kind != kindObject {
+			refuse(at, "remove it")
+		}
+		for _, f := range at.fields {
+			if f.key != "stored" { // the tenant's own are no secrets of the machine's
+				refuse(at.member(f.key, f.value), "remove it, or write stored: true where secrets are stored")
+			}
+		}
 	}
 	if n := d.root.find("backends"); n != nil {
 		at := d.root.member("backends", n)

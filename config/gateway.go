@@ -83,9 +83,15 @@ func (r *reader) file(s spot) *File {
 		r.backendMembers(b, &base.BackendSettings)
 		b.done()
 	}
+	api, hasAPI := o.get("adminApi")
+	var section *object
+	if hasAPI {
+		section = r.object(api)
+		r.storedSecrets(section, o, &f)
+	}
 	r.tenants(o, &f, &base, burstSet)
-	if at, ok := o.get("adminApi"); ok {
-		r.adminAPI(at, &f)
+	if hasAPI {
+		r.adminAPI(api, section, &f)
 	}
 	o.done()
 	if hasAuth && len(f.Tenants) > 0 && f.Tenants[0].Open {

@@ -122,6 +122,7 @@ func (p *printer) adminAPI(a *AdminAPI) {
 	p.open("adminApi")
 	p.keys(a.Keys)
 	p.bool("trustDocuments", a.TrustDocuments)
+	p.storedSecrets(a)
 	p.close()
 }
 
@@ -199,6 +200,9 @@ func (p *printer) secrets(g Grant) {
 	}
 	if g.Dir != "" {
 		p.text("dir", g.Dir)
+	}
+	if g.Stored {
+		p.bool("stored", true)
 	}
 	p.close()
 }

@@ -47,6 +47,7 @@ type terms struct {
 	// a tenant's own file, else such as tenants[0].
 	path     string
 	grant    Grant
+	tenant   string // id
 	settings *settings
 	budget   time.Duration // of the whole chain
 }
@@ -108,6 +109,9 @@ func (r *reader) secretFile(s spot, t *terms) *SecretRef {
 	ref := &SecretRef{Ref: name}
 	if t.alone {
 		return ref
+	}
+	if t.grant.Stored {
+		return r.secretStored(s, ref, t)
 	}
 	if !isCleanPath(name) {
 		r.mistake(s, "", "is not a clean relative path", `write a path below `+t.key("secrets.dir")+` such as policy/token, without "..", "\" or a leading "/"`)

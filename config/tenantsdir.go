@@ -146,6 +146,7 @@ func (r *reader) tenantFile(path string, terms *tenantTerms) *tenantFile {
 	own := newReader(path, r.env)
 	own.role, own.now = "tenant's file", r.now
 	own.trees, own.loader, own.change = r.trees, r.loader, r.change
+	own.stored, own.storing = r.stored, r.storing
 	read := new(tenantFile)
 	data, err := own.read(path, maxTenantFile)
 	if err != nil {

@@ -214,6 +214,9 @@ type Grant struct {
 	// Dir grants the files below it to tokenRef, valueRef and clientSecretRef.
 	// "" grants none.
 	Dir string
+	// Stored grants, instead of files, the tenant's own secrets of
+	// AdminAPI.SecretsDir to them, by name.
+	Stored bool
 }
 
 // BackendSettings are ours, not the protocol's: they are keyed by hook id in
@@ -307,7 +310,7 @@ type Header struct {
 // SecretRef refers to a secret: exactly one member is set.
 type SecretRef struct {
 	Env string // name of an environment variable
-	Ref string // path below the tenant's Grant.Dir
+	Ref string // path below the tenant's Grant.Dir, or with Grant.Stored the name of a stored secret
 }
 
 // Mode is how a subscription is called.
