@@ -14,6 +14,7 @@ import (
 
 	"github.com/ahp-gateway/ahp-gateway/audit"
 	"github.com/ahp-gateway/ahp-gateway/config"
+	"github.com/ahp-gateway/ahp-gateway/sealed"
 	"github.com/ahp-gateway/ahp-gateway/tenant"
 )
 
@@ -42,6 +43,10 @@ type Options struct {
 // Change is one change of what the gateway serves.
 type Change struct {
 	config.Change
+	// Begin, unless it is nil, is called before the configuration is read. It does
+	// what the gateway has to find done, and returns what takes that back, which is
+	// called where the change comes to nothing.
+	Begin func() (undo func() error, err error)
 	// Check sees the warnings of the configuration with the change in it, and
 	// can still refuse that.
 	Check func(warnings []config.Mistake) error
@@ -65,6 +70,7 @@ type terms struct {
 	callers *tenant.Directory[string]
 	trust   bool // adminApi.trustDocuments
 	store   Store
+	secrets *sealed.Folder   // nil where none are stored
 	tenants []*config.Tenant // by id
 }
 
@@ -73,13 +79,14 @@ func New(o Options) *API { return &API{options: o, turn: make(chan struct{}, 1)}
 
 // Use has the API go by f from now on, which the gateway serves. Without
 // adminApi in f the API is off. store holds the documents of f's TenantsDir;
-// with nil the API shows tenants and changes none.
-func (a *API) Use(f *config.File, store Store) error {
+// with nil the API shows tenants and changes none. secrets holds their stored
+// secrets; with nil there are none.
+func (a *API) Use(f *config.File, store Store, secrets *sealed.Folder) error {
 	if len(f.AdminAPI.Keys) == 0 {
 		a.terms.Store(nil)
 		return nil
 	}
-	t := &terms{trust: f.AdminAPI.TrustDocuments, store: store}
+	t := &terms{trust: f.AdminAPI.TrustDocuments, store: store, secrets: secrets}
 	var entries []tenant.Entry
 	var callers []string
 	for _, key := range f.AdminAPI.Keys {
@@ -125,8 +132,8 @@ type call struct {
 	by string
 
 	// What becomes part of the record.
-	action, tenant, before, after string
-	generation                    uint64
+	action, tenant, secret, before, after string
+	generation                            uint64
 }
 
 // answer is what a request is answered with.
@@ -248,6 +255,13 @@ func (c *call) operations() operations {
 		return operations{http.MethodPost: c.rotateKey}
 	case len(parts) == 4 && parts[2] == "keys" && isDigestStart(parts[3]):
 		return operations{http.MethodDelete: func() *answer { return c.deleteKey(parts[3]) }}
+	case len(parts) == 3 && parts[2] == "secrets":
+		return operations{http.MethodGet: c.listSecrets}
+	case len(parts) == 3 && parts[2] == "secrets:reseal":
+		return operations{http.MethodPost: c.resealSecrets}
+	case len(parts) == 4 && parts[2] == "secrets" && sealed.IsName(parts[3]):
+		c.secret = parts[3]
+		return operations{http.MethodPut: c.putSecret, http.MethodDelete: c.deleteSecret}
 	default:
 		return nil
 	}
@@ -259,6 +273,6 @@ func (c *call) record(began time.Time, status int) {
 	}
 	c.options.Record(&audit.Record{
 		Time: began, Duration: time.Since(began), Tenant: c.tenant, Generation: c.generation,
-		Change: &audit.Change{By: c.by, Action: cmp.Or(c.action, "unknown"), Before: c.before, After: c.after, Status: status},
+		Change: &audit.Change{By: c.by, Action: cmp.Or(c.action, "unknown"), Secret: c.secret, Before: c.before, After: c.after, Status: status},
 	})
 }

@@ -77,6 +77,8 @@ type Change struct {
 	By string
 	// Action is the API's name for it.
 	Action string
+	// Secret is the name of the stored secret that it is about, or "".
+	Secret string
 	// Before and After are the digests of the tenant's document, "" where there
 	// was none or nothing was changed.
 	Before, After string

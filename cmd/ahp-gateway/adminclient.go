@@ -66,17 +66,26 @@ type adminAnswer struct {
 
 // do calls the API. A document is sent as what it looks like.
 func (c *adminClient) do(ctx context.Context, method, path string, document []byte, match string) (*adminAnswer, error) {
-	req, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(document))
+	mediaType := ""
+	if document != nil {
+		mediaType = "application/yaml"
+		if bytes.HasPrefix(bytes.TrimLeft(document, " \t\r\n"), []byte("{")) {
+			mediaType = "application/json"
+		}
+	}
+	return c.send(ctx, method, path, mediaType, document, match)
+}
+
+// send calls the API with a body of some media type, "" for none.
+func (c *adminClient) send(ctx context.Context, method, path, mediaType string, body []byte, match string) (*adminAnswer, error) {
+	req, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
 	req.Header.Set("Authorization", "Bearer "+c.key)
 	req.Header.Set("User-Agent", "ahp-gateway/"+programVersion())
-	if document != nil {
-		req.Header.Set("Content-Type", "application/yaml")
-		if bytes.HasPrefix(bytes.TrimLeft(document, " \t\r\n"), []byte("{")) {
-			req.Header.Set("Content-Type", "application/json")
-		}
+	if mediaType != "" {
+		req.Header.Set("Content-Type", mediaType)
 	}
 	if match != "" {
 		req.Header.Set("If-Match", match)
@@ -90,14 +99,14 @@ func (c *adminClient) do(ctx context.Context, method, path string, document []by
 		return nil, fmt.Errorf("no answer: %w", err)
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	if err != nil {
 		return nil, fmt.Errorf("the answer broke off: %w", err)
 	}
-	if len(body) > maxAnswer {
+	if len(answer) > maxAnswer {
 		return nil, fmt.Errorf("the answer is larger than %d bytes", maxAnswer)
 	}
-	return &adminAnswer{resp.StatusCode, resp.Header.Get("ETag"), body}, nil
+	return &adminAnswer{resp.StatusCode, resp.Header.Get("ETag"), answer}, nil
 }
 
 // read reads an answer's body.

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"os"
 
 	"github.com/ahp-gateway/ahp-gateway/admin"
@@ -46,8 +47,16 @@ func (s *server) propose(ctx context.Context, stop chan os.Signal, q proposal) a
 	// A change of other files that loop has still to notice stays to be noticed
 	// if this comes to nothing.
 	files, known := s.files, s.known
-	f, warnings, err := s.load(q.change.Change)
-	if err == nil {
+	undo := func() error { return nil }
+	var f *config.File
+	var warnings []config.Mistake
+	var err error
+	if q.change.Begin != nil {
+		if undo, err = q.change.Begin(); err != nil {
+			return applied{err: err}
+		}
+	}
+	if f, warnings, err = s.load(q.change.Change); err == nil {
 		err = q.change.Check(warnings)
 	}
 	var restart []string
@@ -56,10 +65,13 @@ func (s *server) propose(ctx context.Context, stop chan os.Signal, q proposal) a
 	}
 	if err != nil {
 		s.files, s.known = files, known
+		if err := undo(); err != nil {
+			log.Error("a change that came to nothing cannot be taken back", "error", err)
+		}
 		return applied{err: err}
 	}
 	if err := q.change.Commit(); err != nil {
-		log.Error("a change was served and cannot be stored: it is taken back", "error", err)
+		log.Error("a change was served and cannot be stored: it is taken back", "error", errors.Join(err, undo()))
 		s.reload(ctx, stop, "a change could not be stored", nil)
 		return applied{err: err}
 	}
@@ -92,7 +104,11 @@ func (s *server) offerAPI(f *config.File) {
 	if s.store != nil {
 		store = s.store
 	}
-	if err := s.api.Use(f, store); err != nil {
+	secrets, err := f.AdminAPI.Secrets(nil)
+	if err != nil {
+		s.log.Error("the admin API can change no secret", "error", err)
+	}
+	if err := s.api.Use(f, store, secrets); err != nil {
 		s.log.Error("the admin API goes by an older configuration", "error", err)
 	}
 }

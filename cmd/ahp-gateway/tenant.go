@@ -107,7 +107,7 @@ the newest stays good, until it is removed or the next rotation.`,
 	for _, c := range []*cobra.Command{put, remove} {
 		c.Flags().StringVar(&o.ifMatch, "if-match", "", "change the document with this ETag only")
 	}
-	cmd.AddCommand(add, list, get, put, rotate, removeKey, remove)
+	cmd.AddCommand(add, list, get, put, rotate, removeKey, remove, p.secretCommand(&o))
 	return cmd
 }
 
