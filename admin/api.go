@@ -65,8 +65,8 @@ type API struct {
 
 // terms are the configuration as far as it matters here.
 type terms struct {
-	// callers are by whose key somebody comes; what is known of them is the
-	// start of the key's digest.
+	// callers are by whose key or certificate somebody comes; what is known of
+	// them is the start of the key's digest, or the certificate's name with its kind.
 	callers *tenant.Directory[string]
 	trust   bool // adminApi.trustDocuments
 	store   Store
@@ -93,6 +93,18 @@ func (a *API) Use(f *config.File, store Store, secrets *sealed.Folder) error {
 		digest := hex.EncodeToString(key.SHA256[:])
 		entries = append(entries, tenant.Entry{ID: digest, Keys: []tenant.Key{{Digest: key.SHA256, Expires: key.Expires}}})
 		callers = append(callers, digest[:shortDigest])
+	}
+	for _, n := range f.AdminTLS.Names {
+		kind := tenant.NameURI
+		switch n.Kind {
+		case tenant.NameDNS.String():
+			kind = tenant.NameDNS
+		case tenant.NameEmail.String():
+			kind = tenant.NameEmail
+		}
+		name := n.Kind + ":" + n.Value
+		entries = append(entries, tenant.Entry{ID: name, Names: []tenant.Name{tenant.NewName(kind, n.Value)}})
+		callers = append(callers, name)
 	}
 	var err error
 	if t.callers, err = tenant.NewDirectory(entries, callers, nil); err != nil {
@@ -192,16 +204,30 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(answer.body)
 }
 
+// certificateNames returns the names in the client certificate of a request's
+// connection that whoever serves the API has verified, and has found to hold.
+func certificateNames(r *http.Request) []tenant.Name {
+	if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
+		return nil
+	}
+	return tenant.CertificateNames(r.TLS.PeerCertificates[0])
+}
+
 func isReading(method string) bool { return method == http.MethodGet || method == http.MethodHead }
 
 // answer authenticates the caller and has the request answered.
 func (c *call) answer() *answer {
 	var verdict tenant.Verdict
-	if values := c.r.Header["Authorization"]; len(values) == 1 {
+	switch values := c.r.Header["Authorization"]; len(values) {
+	case 1: // who sends a key comes by that, whatever the certificate
 		c.by, verdict = c.callers.Authenticate(tenant.Request{Authorization: []byte(values[0]), Now: time.Now()})
+	case 0:
+		if names := certificateNames(c.r); len(names) > 0 {
+			c.by, verdict = c.callers.Authenticate(tenant.Request{Names: names, Now: time.Now()})
+		}
 	}
 	if verdict.Result != tenant.OK {
-		return unauthenticated.problem("Send Authorization: Bearer with a key of adminApi.keys.")
+		return unauthenticated.problem("Send Authorization: Bearer with a key of adminApi.keys, or come with a certificate of adminTLS.names.")
 	}
 	if !isReading(c.r.Method) && len(c.r.Header["Origin"]) > 0 {
 		return crossOrigin.problem("The request has an Origin header.")

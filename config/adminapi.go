@@ -33,8 +33,8 @@ func (r *reader) adminAPI(s spot, o *object, f *File) {
 	switch {
 	case f.Admin == "off":
 		r.mistake(s, "", "there is no private listener to serve it", "write an address for admin, or remove this")
-	case !isLoopbackAddress(f.Admin):
-		r.warn(s, "", "its keys travel over plain http to an address that is not loopback", "write a loopback address for admin and put TLS in front of it, or make sure that nobody listens in that network")
+	case !isLoopbackAddress(f.Admin) && f.AdminTLS.CertFile == "":
+		r.warn(s, "", "its keys travel over plain http to an address that is not loopback", "write adminTLS, or a loopback address for admin, or make sure that nobody listens in that network")
 	}
 	if f.TenantsDir == "" {
 		r.warn(s, "", "there is no folder for tenants: the API shows those that there are and changes none", "write tenantsDir")

@@ -78,6 +78,9 @@ func (p *printer) settings(f *File) {
 		}
 		p.close()
 	}
+	if f.AdminTLS.CertFile != "" {
+		p.adminTLS(&f.AdminTLS)
+	}
 	p.open("log")
 	p.text("level", f.Log.Level)
 	p.text("format", f.Log.Format)

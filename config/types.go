@@ -16,6 +16,8 @@ type File struct {
 	// Admin is the private listener's address. Default 127.0.0.1:8788. "" is
 	// not allowed; "off" serves none.
 	Admin string
+	// AdminTLS is how the private listener is secured: by default it is not.
+	AdminTLS AdminTLS
 	// TLS serves the public listener over TLS when CertFile is set.
 	TLS TLS
 	// Log is the process log.

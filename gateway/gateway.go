@@ -98,6 +98,7 @@ type Gateway struct {
 	private  *http.Server
 	admin    net.Listener
 
+	privateTLS  atomic.Pointer[privateTLS] // nil where the private listener is plain
 	certificate atomic.Pointer[tls.Certificate]
 	clients     atomic.Pointer[clientTrust] // nil unless client certificates are asked for
 
@@ -271,6 +272,16 @@ func (g *Gateway) Start() error {
 			public.Close()
 			return fmt.Errorf("gateway: admin: %w", err)
 		}
+		if f.AdminTLS.CertFile != "" {
+			secured, err := g.loadPrivateTLS()
+			if err != nil {
+				public.Close()
+				admin.Close()
+				return err
+			}
+			g.privateTLS.Store(secured)
+			admin = tls.NewListener(admin, g.privateHandshakes())
+		}
 		g.admin, g.private = admin, g.newPrivate(admin.Addr())
 		go func() {
 			if err := g.private.Serve(admin); !errors.Is(err, http.ErrServerClosed) {
@@ -310,7 +321,11 @@ func (g *Gateway) AdminURL() string {
 	if g.admin == nil {
 		return ""
 	}
-	return "http://" + g.admin.Addr().String()
+	scheme := "http"
+	if g.privateTLS.Load() != nil {
+		scheme = "https"
+	}
+	return scheme + "://" + g.admin.Addr().String()
 }
 
 // Reload serves f from the next request on. Requests under way finish with the
@@ -336,6 +351,12 @@ func (g *Gateway) Propose(ctx context.Context, f *config.File) (restart []string
 	defer g.reload.Unlock()
 	old := g.current.Load()
 	snap, err := g.assemble(ctx, f, old)
+	secured := g.privateTLS.Load()
+	if err == nil && secured != nil && sameFiles(&f.AdminTLS, &g.started.AdminTLS) {
+		if secured, err = g.loadPrivateTLS(); err != nil { // which may have been renewed
+			closePeers(snap, old)
+		}
+	}
 	if err == nil && g.certificate.Load() != nil && f.TLS == g.started.TLS {
 		if err = g.loadCertificate(); err != nil { // which may have been renewed
 			closePeers(snap, old)
@@ -345,6 +366,7 @@ func (g *Gateway) Propose(ctx context.Context, f *config.File) (restart []string
 		return nil, err
 	}
 	g.store(snap)
+	g.privateTLS.Store(secured)
 	g.stats.reloaded.Add(1)
 	g.stats.lastGood.Store(false)
 	closePeers(old, snap)
@@ -376,6 +398,7 @@ func needRestart(old, f *config.File) []string {
 	a, b := old.Limits, f.Limits
 	differ("listen", old.Listen != f.Listen)
 	differ("admin", old.Admin != f.Admin)
+	differ("adminTLS", !sameFiles(&old.AdminTLS, &f.AdminTLS))
 	differ("tls", old.TLS != f.TLS)
 	differ("log", old.Log != f.Log)
 	differ("audit", old.Audit.File != f.Audit.File || old.Audit.Stdout != f.Audit.Stdout || old.Audit.Overflow != f.Audit.Overflow)

@@ -3,12 +3,14 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
 
 	"github.com/ahp-gateway/ahp-gateway/admin"
@@ -25,16 +27,28 @@ func newAdminClient(o *tenantOptions) (*adminClient, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.keyEnv == "" {
-		return nil, usage("--key-env is needed")
+	if (o.certFile == "") != (o.keyFile == "") {
+		return nil, usage("--cert-file and --key-file are needed together")
 	}
-	key, err := bearerKey(&sendOptions{keyEnv: o.keyEnv, allowHTTP: o.allowHTTP}, base)
-	if err != nil {
-		return nil, err
+	key := ""
+	switch {
+	case o.keyEnv == "" && o.certFile == "":
+		return nil, usage("--key-env is needed")
+	case o.certFile == "" || os.Getenv(o.keyEnv) != "":
+		if key, err = bearerKey(&sendOptions{keyEnv: o.keyEnv, allowHTTP: o.allowHTTP}, base); err != nil {
+			return nil, err
+		}
 	}
 	client, err := newClient(o.caFile)
 	if err != nil {
 		return nil, err
+	}
+	if o.certFile != "" {
+		pair, err := tls.LoadX509KeyPair(o.certFile, o.keyFile)
+		if err != nil {
+			return nil, errors.New("--cert-file and --key-file are no usable pair of PEM files")
+		}
+		client.Transport.(*http.Transport).TLSClientConfig.Certificates = []tls.Certificate{pair}
 	}
 	return &adminClient{base: strings.TrimSuffix(base.String(), "/") + admin.Prefix, key: key, http: client}, nil
 }
@@ -82,7 +96,9 @@ func (c *adminClient) send(ctx context.Context, method, path, mediaType string, 
 	if err != nil {
 		return nil, err
 	}
-	req.Header.Set("Authorization", "Bearer "+c.key)
+	if c.key != "" {
+		req.Header.Set("Authorization", "Bearer "+c.key)
+	}
 	req.Header.Set("User-Agent", "ahp-gateway/"+programVersion())
 	if mediaType != "" {
 		req.Header.Set("Content-Type", mediaType)
