@@ -118,7 +118,11 @@ func (r *reader) secretFile(s spot, t *terms) *SecretRef {
 		return nil
 	}
 	if t.grant.Dir == "" {
-		r.mistake(s, "", "no folder of secrets is granted here", "write "+t.key("secrets.dir")+" in the "+t.role+"; the reference is a path below it")
+		instead := "write " + t.key("secrets.dir") + " in the " + t.role + "; the reference is a path below it"
+		if r.storing {
+			instead = "write " + t.key("secrets") + ": {stored: true}; the reference is the name of a secret that the admin API has stored"
+		}
+		r.mistake(s, "", "no folder of secrets is granted here", instead)
 		return ref
 	}
 	if !r.fileBelow(t.grant.Dir, name) {

@@ -77,6 +77,12 @@ func TestStoredSecretsComeAndGo(t *testing.T) {
 	if _, err := ParsePrinted("printed", f.Print()); err != nil {
 		t.Errorf("ParsePrinted = %v; want no look at the key", err)
 	}
+	// Who refers to a secret and has no grant is told of this one.
+	write("tenants/acme.yaml", strings.Replace(storedTenant, `"secrets": {"stored": true},`, "", 1))
+	if _, _, err := l.Load(); err == nil || !strings.Contains(err.Error(), "write secrets: {stored: true}") {
+		t.Errorf("Load without a grant = %v; want a mistake that says what to write", err)
+	}
+	write("tenants/acme.yaml", storedTenant)
 	// A key that is gone is a mistake, and never no key.
 	write("key", "5e5e")
 	if _, _, err := l.Load(); err == nil || strings.Contains(err.Error(), "5e5e") {
