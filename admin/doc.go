@@ -7,4 +7,8 @@
 // a whole cannot be used is refused, and neither a later reload nor a restart
 // finds it. One change is made at a time. Each leaves a record, also one that
 // is refused.
+//
+// The secrets of such tenants are set through the API too, and told nobody:
+// see package sealed. A secret is in place before the gateway serves it, because
+// that reads it from there, and is taken back where it cannot be served.
 package admin

@@ -51,6 +51,8 @@ type Result struct {
 	// Keys are the starts of the digests of the tenant's keys, the oldest first,
 	// with "" for a key by reference.
 	Keys []string `json:"keys,omitempty"`
+	// Secret is a stored secret as it is now.
+	Secret *Secret `json:"secret,omitempty"`
 	// Warnings are what is doubtful about the document.
 	Warnings []config.Mistake `json:"warnings,omitempty"`
 }
@@ -189,6 +191,10 @@ func (c *call) createTenant() *answer {
 			return tenantExists.problem("")
 		case refused.status != http.StatusNotFound:
 			return refused
+		}
+		// A tenant of that id before, which others removed, has left nothing to it.
+		if err := c.clearSecrets(); err != nil {
+			return storeFailed.problem(err.Error())
 		}
 		key := ""
 		change := doc
@@ -329,15 +335,18 @@ func (c *call) document() (*config.TenantDocument, *answer) {
 	return doc, nil
 }
 
-func (c *call) body() ([]byte, *answer) {
+func (c *call) body() ([]byte, *answer) { return c.bodyOf(maxBody) }
+
+// bodyOf reads a body of at most so many bytes.
+func (c *call) bodyOf(most int) ([]byte, *answer) {
 	if c.r.Header.Get("Content-Encoding") != "" {
 		return nil, badMediaType.problem("Send the body without Content-Encoding.")
 	}
-	data, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, maxBody))
+	data, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, int64(most)))
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
-		return nil, bodyTooLarge.problem("It may have " + strconv.Itoa(maxBody) + " bytes.")
+		return nil, bodyTooLarge.problem("It may have " + strconv.Itoa(most) + " bytes.")
 	case err != nil:
 		return nil, bodyBroken.problem("")
 	}
@@ -413,7 +422,9 @@ func (c *call) apply(status int, sent, change *config.TenantDocument, old *store
 			// It has begun, so it is brought to its end.
 			ctx := context.WithoutCancel(c.r.Context())
 			if change == nil {
-				failed = c.store.Delete(ctx, c.tenant, match)
+				if failed = c.store.Delete(ctx, c.tenant, match); failed == nil {
+					failed = c.clearSecrets()
+				}
 			} else {
 				failed = c.store.Put(ctx, c.tenant, data, match)
 			}

@@ -10,14 +10,20 @@ type AdminAPI struct {
 	// TrustDocuments lets its documents have what is the operator's, see
 	// [TenantDocument.OperatorOnly].
 	TrustDocuments bool
+	// SecretsKeys are where the keys are that secrets of tenants are stored under:
+	// the first one seals, all of them open. Without any there are no stored secrets.
+	SecretsKeys []SecretsKey
+	// SecretsDir is the absolute path of the folder that holds them, by default
+	// .secrets below TenantsDir. It is "" without SecretsKeys.
+	SecretsDir string
 }
 
 // maxAdminKeys bounds how many keys the API may have.
 const maxAdminKeys = 64
 
-// adminAPI reads the section of the API, once the tenants are known.
-func (r *reader) adminAPI(s spot, f *File) {
-	o := r.object(s)
+// adminAPI reads the rest of the section of the API at s, which is o, once the
+// tenants are known.
+func (r *reader) adminAPI(s spot, o *object, f *File) {
 	keys, hasKeys := o.need("keys", "write a list of keys; in each, "+keyInstead[len("write "):])
 	o.boolean("trustDocuments", &f.AdminAPI.TrustDocuments)
 	o.done()
@@ -27,8 +33,8 @@ func (r *reader) adminAPI(s spot, f *File) {
 	switch {
 	case f.Admin == "off":
 		r.mistake(s, "", "there is no private listener to serve it", "write an address for admin, or remove this")
-	case !isLoopbackAddress(f.Admin):
-		r.warn(s, "", "its keys travel over plain http to an address that is not loopback", "write a loopback address for admin and put TLS in front of it, or make sure that nobody listens in that network")
+	case !isLoopbackAddress(f.Admin) && f.AdminTLS.CertFile == "":
+		r.warn(s, "", "its keys travel over plain http to an address that is not loopback", "write adminTLS, or a loopback address for admin, or make sure that nobody listens in that network")
 	}
 	if f.TenantsDir == "" {
 		r.warn(s, "", "there is no folder for tenants: the API shows those that there are and changes none", "write tenantsDir")

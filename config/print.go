@@ -78,6 +78,9 @@ func (p *printer) settings(f *File) {
 		}
 		p.close()
 	}
+	if f.AdminTLS.CertFile != "" {
+		p.adminTLS(&f.AdminTLS)
+	}
 	p.open("log")
 	p.text("level", f.Log.Level)
 	p.text("format", f.Log.Format)
@@ -122,6 +125,7 @@ func (p *printer) adminAPI(a *AdminAPI) {
 	p.open("adminApi")
 	p.keys(a.Keys)
 	p.bool("trustDocuments", a.TrustDocuments)
+	p.storedSecrets(a)
 	p.close()
 }
 
@@ -199,6 +203,9 @@ func (p *printer) secrets(g Grant) {
 	}
 	if g.Dir != "" {
 		p.text("dir", g.Dir)
+	}
+	if g.Stored {
+		p.bool("stored", true)
 	}
 	p.close()
 }

@@ -56,7 +56,7 @@ func (r *reader) tenants(o *object, f *File, base *baseSettings, burstSet bool) 
 	terms := &tenantTerms{
 		rate: f.Limits.Rate, burst: f.Limits.Burst, burstSet: burstSet, inFlight: f.Limits.InFlightPerTenant,
 		quota: f.Limits.quota(), budget: f.Limits.Budget, base: base.BackendSettings, auth: f.Auth,
-		files: r.named(&base.BackendSettings),
+		stored: r.stored, files: r.named(&base.BackendSettings),
 	}
 	if n, ok := o.fields["tls"]; ok {
 		terms.clients = spot{node: n}.has("clientCAFile")
@@ -91,6 +91,7 @@ type tenantTerms struct {
 	base     BackendSettings
 	clients  bool // client certificates are asked for
 	auth     Auth
+	stored   string // folder of stored secrets
 	// files is the digest of the files that the rest of the gateway file names,
 	// such as the roots that all backends are trusted by.
 	files [sha256.Size]byte
@@ -373,6 +374,15 @@ func (r *reader) grant(s spot) Grant {
 	if at, ok := o.get("dir"); ok {
 		if path, ok := r.path(at); ok {
 			g.Dir = path
+		}
+	}
+	o.boolean("stored", &g.Stored)
+	if at, ok := o.get("stored"); ok && g.Stored {
+		switch {
+		case !r.storing:
+			r.mistake(at, "", "no secrets are stored", "write adminApi.secretsKey in the gateway file, or remove this")
+		case o.has("dir"):
+			r.mistake(at, "", "is there beside dir", "keep one of them: a reference is the name of a stored secret, or a path below dir")
 		}
 	}
 	o.done()

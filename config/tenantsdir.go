@@ -152,6 +152,7 @@ func (r *reader) tenantFile(path string, terms *tenantTerms) *tenantFile {
 	own := newReader(path, r.env)
 	own.role, own.now = "tenant's file", r.now
 	own.trees, own.loader, own.change = r.trees, r.loader, r.change
+	own.stored, own.storing = r.stored, r.storing
 	read := &tenantFile{files: terms.files}
 	data, err := own.read(path, maxTenantFile)
 	if err != nil {

@@ -16,6 +16,8 @@ type File struct {
 	// Admin is the private listener's address. Default 127.0.0.1:8788. "" is
 	// not allowed; "off" serves none.
 	Admin string
+	// AdminTLS is how the private listener is secured: by default it is not.
+	AdminTLS AdminTLS
 	// TLS serves the public listener over TLS when CertFile is set.
 	TLS TLS
 	// Log is the process log.
@@ -214,6 +216,9 @@ type Grant struct {
 	// Dir grants the files below it to tokenRef, valueRef and clientSecretRef.
 	// "" grants none.
 	Dir string
+	// Stored grants, instead of files, the tenant's own secrets of
+	// AdminAPI.SecretsDir to them, by name.
+	Stored bool
 }
 
 // BackendSettings are ours, not the protocol's: they are keyed by hook id in
@@ -307,7 +312,7 @@ type Header struct {
 // SecretRef refers to a secret: exactly one member is set.
 type SecretRef struct {
 	Env string // name of an environment variable
-	Ref string // path below the tenant's Grant.Dir
+	Ref string // path below the tenant's Grant.Dir, or with Grant.Stored the name of a stored secret
 }
 
 // Mode is how a subscription is called.

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"encoding/json"
+	"log"
 	"net"
 	"net/http"
 	"net/http/pprof"
@@ -47,7 +48,8 @@ func (g *Gateway) newPrivate(address net.Addr) *http.Server {
 		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	}
 	return &http.Server{
-		Handler:           sameHost(mux, address),
+		Handler:           sameHost(g.knownClients(mux), address),
+		ErrorLog:          log.New(privateLog{g.log}, "", 0),
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       10 * time.Second,
 		WriteTimeout:      30 * time.Second,

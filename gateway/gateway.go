@@ -98,6 +98,7 @@ type Gateway struct {
 	private  *http.Server
 	admin    net.Listener
 
+	privateTLS  atomic.Pointer[privateTLS] // nil where the private listener is plain
 	certificate atomic.Pointer[tls.Certificate]
 	clients     atomic.Pointer[clientTrust] // nil unless client certificates are asked for
 
@@ -276,6 +277,16 @@ func (g *Gateway) Start() error {
 			public.Close()
 			return fmt.Errorf("gateway: admin: %w", err)
 		}
+		if f.AdminTLS.CertFile != "" {
+			secured, err := g.loadPrivateTLS()
+			if err != nil {
+				public.Close()
+				admin.Close()
+				return err
+			}
+			g.privateTLS.Store(secured)
+			admin = tls.NewListener(admin, g.privateHandshakes())
+		}
 		g.admin, g.private = admin, g.newPrivate(admin.Addr())
 		go func() {
 			if err := g.private.Serve(admin); !errors.Is(err, http.ErrServerClosed) {
@@ -315,7 +326,11 @@ func (g *Gateway) AdminURL() string {
 	if g.admin == nil {
 		return ""
 	}
-	return "http://" + g.admin.Addr().String()
+	scheme := "http"
+	if g.privateTLS.Load() != nil {
+		scheme = "https"
+	}
+	return scheme + "://" + g.admin.Addr().String()
 }
 
 // Reload serves f from the next request on. Requests under way finish with the
@@ -349,9 +364,21 @@ func (g *Gateway) propose(ctx context.Context, f *config.File, commit func() err
 	defer g.reload.Unlock()
 	old := g.current.Load()
 	snap, err := g.assemble(ctx, f, old, ask)
+	// Certificates may have been renewed, and a root of clients been taken away,
+	// also where another setting of the same listener waits for a restart.
+	secured := g.privateTLS.Load()
+	if err == nil && secured != nil {
+		switch fresh, failed := g.loadPrivateTLS(); {
+		case failed == nil:
+			secured = fresh
+		case sameFiles(&f.AdminTLS, &g.started.AdminTLS):
+			closePeers(snap, old)
+			err = failed
+		default:
+			g.log.Warn("the files of adminTLS that are in use until a restart cannot be read again", "error", failed)
+		}
+	}
 	if err == nil && g.certificate.Load() != nil {
-		// The files may have been renewed, and a root of clients been taken away,
-		// also where another setting of tls waits for a restart.
 		switch failed := g.loadCertificate(); {
 		case failed == nil:
 		case f.TLS == g.started.TLS:
@@ -373,6 +400,7 @@ func (g *Gateway) propose(ctx context.Context, f *config.File, commit func() err
 		}
 	}
 	g.loaded()
+	g.privateTLS.Store(secured)
 	g.stats.reloaded.Add(1)
 	g.stats.lastGood.Store(false)
 	closePeers(old, snap)
@@ -404,6 +432,7 @@ func needRestart(old, f *config.File) []string {
 	a, b := old.Limits, f.Limits
 	differ("listen", old.Listen != f.Listen)
 	differ("admin", old.Admin != f.Admin)
+	differ("adminTLS", !sameFiles(&old.AdminTLS, &f.AdminTLS))
 	differ("tls", old.TLS != f.TLS)
 	differ("log", old.Log != f.Log)
 	differ("audit", old.Audit.File != f.Audit.File || old.Audit.Stdout != f.Audit.Stdout || old.Audit.Overflow != f.Audit.Overflow)

@@ -46,8 +46,16 @@ func (s *server) propose(stop chan os.Signal, q proposal) applied {
 	// A change of other files that loop has still to notice stays to be noticed
 	// if this comes to nothing.
 	files, known := s.files, s.known
-	f, warnings, err := s.load(q.change.Change)
-	if err == nil {
+	undo := func() error { return nil }
+	var f *config.File
+	var warnings []config.Mistake
+	var err error
+	if q.change.Begin != nil {
+		if undo, err = q.change.Begin(); err != nil {
+			return applied{err: err}
+		}
+	}
+	if f, warnings, err = s.load(q.change.Change); err == nil {
 		err = q.change.Check(warnings)
 	}
 	var restart []string
@@ -64,6 +72,9 @@ func (s *server) propose(stop chan os.Signal, q proposal) applied {
 	}
 	if err != nil {
 		s.files, s.known = files, known
+		if err := undo(); err != nil {
+			log.Error("a change that came to nothing cannot be taken back", "error", err)
+		}
 		return applied{err: err}
 	}
 	if q.change.Data == nil {
@@ -95,7 +106,11 @@ func (s *server) offerAPI(f *config.File) {
 	if s.store != nil {
 		store = s.store
 	}
-	if err := s.api.Use(f, store); err != nil {
+	secrets, err := f.AdminAPI.Secrets(nil)
+	if err != nil {
+		s.log.Error("the admin API can change no secret", "error", err)
+	}
+	if err := s.api.Use(f, store, secrets); err != nil {
 		s.log.Error("the admin API goes by an older configuration", "error", err)
 	}
 }
