@@ -2,7 +2,7 @@ package config
 
 import "crypto/sha256"
 
-// AdminAPI is the API by which tenants are shown and those of TenantsDir are
+// AdminAPI is the API by which tenants are shown, and those of its store are
 // changed. Without keys there is none.
 type AdminAPI struct {
 	// Keys are the bearer keys of those who may use it. No tenant has one of them.
@@ -10,6 +10,11 @@ type AdminAPI struct {
 	// TrustDocuments lets its documents have what is the operator's, see
 	// [TenantDocument.OperatorOnly].
 	TrustDocuments bool
+	// Store is where the documents are that it changes: "directory" (default), which
+	// is TenantsDir, or "redis", which is the server of Shared. With the latter
+	// tenants also come from there, those of TenantsDir are not changed, and a
+	// [Loader] has to be told what is stored. It is "" without keys.
+	Store string
 }
 
 // maxAdminKeys bounds how many keys the API may have.
@@ -20,6 +25,11 @@ func (r *reader) adminAPI(s spot, f *File) {
 	o := r.object(s)
 	keys, hasKeys := o.need("keys", "write a list of keys; in each, "+keyInstead[len("write "):])
 	o.boolean("trustDocuments", &f.AdminAPI.TrustDocuments)
+	f.AdminAPI.Store = "directory"
+	o.choice("store", &f.AdminAPI.Store, "directory", "redis")
+	if at, ok := o.get("store"); ok && f.AdminAPI.Store == "redis" {
+		r.sharedStore(at, f)
+	}
 	o.done()
 	if !o.usable() {
 		return
@@ -30,7 +40,7 @@ func (r *reader) adminAPI(s spot, f *File) {
 	case !isLoopbackAddress(f.Admin):
 		r.warn(s, "", "its keys travel over plain http to an address that is not loopback", "write a loopback address for admin and put TLS in front of it, or make sure that nobody listens in that network")
 	}
-	if f.TenantsDir == "" {
+	if f.TenantsDir == "" && f.AdminAPI.Store != "redis" {
 		r.warn(s, "", "there is no folder for tenants: the API shows those that there are and changes none", "write tenantsDir")
 	}
 	if !hasKeys || !r.is(keys, kindList, "write a list of keys; in each, "+keyInstead[len("write "):]) {
@@ -57,5 +67,15 @@ func (r *reader) adminAPI(s spot, f *File) {
 		}
 		owners[key.SHA256] = at.path
 		f.AdminAPI.Keys = append(f.AdminAPI.Keys, key)
+	}
+}
+
+// sharedStore checks what the store that replicas share needs.
+func (r *reader) sharedStore(s spot, f *File) {
+	if f.Shared.Redis.URL == "" {
+		r.mistake(s, shown(s.text), "there is no server that replicas share", "write shared: {redis: {url: redis://host:6379/0}}")
+	}
+	if f.Discovery.OnFailure == "refuse" {
+		r.warn(s, "", "while one tenant's backend cannot be asked for its subscriptions, no replica takes any change", "write discovery: {onFailure: skip}")
 	}
 }

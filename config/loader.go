@@ -19,11 +19,20 @@ type Loader struct {
 	// could not read, and of the folder of tenants, which stands for those in
 	// it: after a mistake, those whose change can mend it.
 	Sources []string
+	// Stored are the documents of the store that replicas share, by id, nil for
+	// one that is too large. They are read where AdminAPI.Store is "redis". Nobody
+	// changes the map once it is here.
+	Stored map[string][]byte
+	// LeftOut are those of them that the last Load left out, by id. They are no
+	// mistakes of the configuration: what one tenant's document says does not
+	// keep the others from being served.
+	LeftOut []LeftOut
 
 	path    string
 	env     Environ
 	terms   tenantTerms            // that tenants were read under
 	tenants map[string]*tenantFile // by path
+	good    map[string][]byte      // of Stored what was last read without a mistake
 }
 
 // NewLoader returns a Loader of the gateway file at path, in the environment env.
@@ -38,6 +47,7 @@ func (l *Loader) Load() (*File, []Mistake, error) { return l.LoadWith(Change{}) 
 // the change is made afterwards, Load finds nothing else.
 func (l *Loader) LoadWith(c Change) (*File, []Mistake, error) {
 	l.Digests.turn()
+	l.LeftOut = nil
 	r := newReader(l.path, l.env)
 	r.loader, r.change = l, c
 	defer func() { l.Sources = r.watched() }()
