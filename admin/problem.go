@@ -51,6 +51,7 @@ const (
 	onlyKey
 	busy
 	storeFailed
+	storeAbsent
 	kindCount
 )
 
@@ -82,6 +83,7 @@ var kinds = [kindCount]struct {
 	onlyKey:          {"only-key", http.StatusConflict, "It is the tenant's only key."},
 	busy:             {"busy", http.StatusServiceUnavailable, "The change could not be made in time."},
 	storeFailed:      {"store-failed", http.StatusInternalServerError, "The store failed."},
+	storeAbsent:      {"store-unavailable", http.StatusServiceUnavailable, "The store cannot be had."},
 }
 
 // problem returns the answer that says what is wrong.

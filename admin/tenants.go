@@ -156,6 +156,8 @@ func (c *call) stored() (*stored, *answer) {
 		return nil, noSuchTenant.problem("")
 	case errors.Is(err, ErrForeign):
 		return nil, notOurs.problem(c.store.Place(c.tenant) + " is no regular file.")
+	case errors.Is(err, ErrUnavailable):
+		return nil, storeAbsent.problem(err.Error())
 	case err != nil:
 		return nil, storeFailed.problem(err.Error())
 	}
@@ -184,7 +186,7 @@ func (c *call) createTenant() *answer {
 	return c.inTurn(func() *answer {
 		switch _, refused := c.stored(); {
 		case c.store == nil:
-			return notOurs.problem("The gateway file has no tenantsDir to put it into.")
+			return notOurs.problem("The gateway file has no tenantsDir to put it into, or its store cannot be used.")
 		case c.served(c.tenant) != nil || refused == nil:
 			return tenantExists.problem("")
 		case refused.status != http.StatusNotFound:
@@ -440,6 +442,8 @@ func (c *call) refusal(sent *config.TenantDocument, err, failed error) *answer {
 	switch {
 	case errors.Is(failed, ErrChanged):
 		return matchFailed.problem("It was changed by other means at the same time.")
+	case errors.Is(err, ErrUnavailable):
+		return storeAbsent.problem(err.Error())
 	case failed != nil:
 		return storeFailed.problem(failed.Error())
 	case len(mistakes) > 0:

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"reflect"
 	"slices"
+	"strings"
 )
 
 // Loader loads one gateway file again and again. What the file of a tenant was
@@ -56,6 +57,19 @@ func (l *Loader) LoadWith(c Change) (*File, []Mistake, error) {
 		return nil, nil, unreadable(l.path, err)
 	}
 	return r.gateway(l.path, data)
+}
+
+// Made says that a change with which LoadWith found no mistake was made. The
+// document is then the tenant's last good one.
+func (l *Loader) Made(c Change) {
+	id, stored := strings.CutPrefix(c.Path, storedPrefix)
+	switch {
+	case !stored:
+	case c.Data == nil:
+		delete(l.good, id)
+	default:
+		l.good[id] = c.Data
+	}
 }
 
 // watched returns the paths of Loader.Sources.

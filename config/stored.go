@@ -1,7 +1,7 @@
 package config
 
 import (
-	"crypto/sha256"
+	"bytes"
 	"maps"
 	"runtime"
 	"slices"
@@ -68,6 +68,9 @@ func (r *reader) storedTenants(f *File, to *roster) {
 	})
 	fit := make(map[string]*tenantFile, len(ids))
 	good := make(map[string][]byte, len(ids))
+	if before, ok := r.loader.good[changed]; ok && changes {
+		good[changed] = before
+	}
 	var out []LeftOut
 	for i, id := range ids {
 		read := all[i]
@@ -146,8 +149,8 @@ func incompleteIn(id string) Mistake {
 // storedTenant reads one document, or returns what it was read as before. Where
 // documents are trusted its paths are relative to the gateway file's folder.
 func (r *reader) storedTenant(id string, data []byte, to *roster, trust bool) *tenantFile {
-	name, content := StoredName(id), sha256.Sum256(data)
-	if read := to.kept.of(name, r.env); read != nil && read.content == content && read.trusted == trust {
+	name := StoredName(id)
+	if read := to.kept.of(name, r.env); read != nil && bytes.Equal(read.content, data) && read.trusted == trust {
 		return read
 	}
 	if !IsTenantID(id) {
@@ -156,7 +159,7 @@ func (r *reader) storedTenant(id string, data []byte, to *roster, trust bool) *t
 	own := newReader(name, r.env)
 	own.base, own.role, own.now = r.base, "gateway file", r.now
 	own.trees, own.loader = r.trees, r.loader
-	read := &tenantFile{content: content, trusted: trust}
+	read := &tenantFile{content: data, trusted: trust}
 	switch {
 	case !IsTenantID(id):
 		own.add(Mistake{File: name, What: "is not under the id of a tenant", Instead: "remove it from the store"})

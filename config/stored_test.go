@@ -161,6 +161,22 @@ func TestChangesOfStoredTenants(t *testing.T) {
 		t.Error("a change has changed what is stored")
 	}
 	s.serves(Change{}, "filed", "acme", "zoo")
+
+	// A proposal is not good for later, until it was made.
+	s.store(map[string]string{"acme": "{", "zoo": tenantText("zoo", "c")})
+	if f := s.serves(Change{}, "filed", "acme", "zoo"); f.Tenants[1].Keys[0].SHA256[0] != 0xaa {
+		t.Errorf("acme has key %x; want that of its last good document", f.Tenants[1].Keys[0].SHA256)
+	}
+	s.Stored = documents
+	made := Change{StoredName("acme"), []byte(tenantText("acme", "b"))}
+	s.serves(made, "filed", "acme", "zoo")
+	s.Made(made)
+	s.store(map[string]string{"acme": "{", "zoo": tenantText("zoo", "c")})
+	if f := s.serves(Change{}, "filed", "acme", "zoo"); f.Tenants[1].Keys[0].SHA256[0] != 0xbb {
+		t.Errorf("acme has key %x; want that of the change that was made", f.Tenants[1].Keys[0].SHA256)
+	}
+	s.Made(Change{StoredName("acme"), nil})
+	s.serves(Change{}, "filed", "zoo")
 }
 
 // A token may be for a tenant that is yet to come, and one that goes keeps no

@@ -115,9 +115,9 @@ type tenantFile struct {
 	tenant Tenant
 	claims claims
 	at     spot // of the tenant; without a node where there is none
-	// content is the digest of a document of the store, and trusted whether it
-	// may have what is the operator's.
-	content [sha256.Size]byte
+	// content is a document of the store, and trusted whether it may have what is
+	// the operator's.
+	content []byte
 	trusted bool
 
 	// What its reader found and read.

@@ -98,6 +98,9 @@ func (s *server) keep(f *config.File) {
 	if s.kept == nil {
 		return
 	}
+	if follower := s.follower.Load(); follower != nil && !follower.isKnown() {
+		return // f lacks its tenants: what is kept may have them
+	}
 	if err := s.kept.keep(f); err != nil {
 		s.log.Error("the configuration cannot be kept as the last good one", "folder", s.kept.dir, "error", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"os"
+	"strings"
 
 	"github.com/ahp-gateway/ahp-gateway/admin"
 	"github.com/ahp-gateway/ahp-gateway/config"
@@ -46,7 +47,20 @@ func (s *server) propose(ctx context.Context, stop chan os.Signal, q proposal) a
 	// A change of other files that loop has still to notice stays to be noticed
 	// if this comes to nothing.
 	files, known := s.files, s.known
-	f, warnings, err := s.load(q.change.Change)
+	var f *config.File
+	var warnings []config.Mistake
+	var err error
+	follower, stored := s.follower.Load(), strings.HasPrefix(q.change.Path, config.StoredName(""))
+	switch {
+	case !stored:
+	case follower == nil:
+		err = admin.ErrUnavailable
+	default: // before anything is served that cannot be stored
+		err = follower.ready()
+	}
+	if err == nil {
+		f, warnings, err = s.load(q.change.Change)
+	}
 	if err == nil {
 		err = q.change.Check(warnings)
 	}
@@ -63,9 +77,12 @@ func (s *server) propose(ctx context.Context, stop chan os.Signal, q proposal) a
 		s.reload(ctx, stop, "a change could not be stored", nil)
 		return applied{err: err}
 	}
-	if q.change.Data == nil {
+	s.loader.Made(q.change.Change)
+	switch {
+	case stored: // it is no file that is watched
+	case q.change.Data == nil:
 		delete(s.known, q.change.Path)
-	} else {
+	default:
 		s.known[q.change.Path] = sha256.Sum256(q.change.Data)
 	}
 	s.adopt(f, restart, log)
@@ -75,7 +92,7 @@ func (s *server) propose(ctx context.Context, stop chan os.Signal, q proposal) a
 // offerAPI has the admin API go by f, which is served.
 func (s *server) offerAPI(f *config.File) {
 	folder := ""
-	if len(f.AdminAPI.Keys) > 0 {
+	if f.AdminAPI.Store == "directory" {
 		folder = f.TenantsDir
 	}
 	if folder != s.folder {
@@ -91,6 +108,9 @@ func (s *server) offerAPI(f *config.File) {
 	var store admin.Store
 	if s.store != nil {
 		store = s.store
+	}
+	if follower := s.follower.Load(); follower != nil {
+		store = follower
 	}
 	if err := s.api.Use(f, store); err != nil {
 		s.log.Error("the admin API goes by an older configuration", "error", err)
