@@ -66,6 +66,8 @@ type rig struct {
 	file       *config.File
 	generation uint64
 	records    []*audit.Record
+	// failure is what a change comes to, if it is set.
+	failure error
 	// meanwhile is called when a change is about to be put in place.
 	meanwhile func()
 }
@@ -112,6 +114,9 @@ func (r *rig) apply(ctx context.Context, c admin.Change) (uint64, error) {
 	defer r.mu.Unlock()
 	if ctx.Err() != nil {
 		return 0, ctx.Err()
+	}
+	if r.failure != nil {
+		return 0, r.failure
 	}
 	f, warnings, err := r.loader.LoadWith(c.Change)
 	if err == nil {

@@ -104,8 +104,8 @@ func (c *call) tag(t *config.Tenant, managed bool) (string, *answer) {
 		if err == nil {
 			return tagOf(data), nil
 		}
-		if !errors.Is(err, ErrAbsent) && !errors.Is(err, ErrForeign) {
-			return "", storeFailed.problem(err.Error())
+		if refused := failure(err); refused != nil {
+			return "", refused
 		}
 	}
 	return tagOf(t.Document().JSON()), nil
@@ -156,10 +156,8 @@ func (c *call) stored() (*stored, *answer) {
 		return nil, noSuchTenant.problem("")
 	case errors.Is(err, ErrForeign):
 		return nil, notOurs.problem(c.store.Place(c.tenant) + " is no regular file.")
-	case errors.Is(err, ErrUnavailable):
-		return nil, storeAbsent.problem(err.Error())
 	case err != nil:
-		return nil, storeFailed.problem(err.Error())
+		return nil, failure(err)
 	}
 	doc, err := config.ParseTenant(c.store.Place(c.tenant), data)
 	if err != nil {
@@ -169,6 +167,19 @@ func (c *call) stored() (*stored, *answer) {
 		return nil, notOurs.problem(c.store.Place(c.tenant) + " was written by hand and holds another tenant.")
 	}
 	return &stored{doc, tagOf(data)}, nil
+}
+
+// failure answers that the store could not be read, unless that is what err says
+// of one document.
+func failure(err error) *answer {
+	switch {
+	case errors.Is(err, ErrAbsent), errors.Is(err, ErrForeign):
+		return nil
+	case errors.Is(err, ErrUnavailable):
+		return storeAbsent.problem(err.Error())
+	default:
+		return storeFailed.problem(err.Error())
+	}
 }
 
 func (c *call) createTenant() *answer {

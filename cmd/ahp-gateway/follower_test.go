@@ -6,7 +6,9 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -16,6 +18,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ahp-gateway/ahp-gateway/admin"
+	"github.com/ahp-gateway/ahp-gateway/config"
 	"github.com/ahp-gateway/ahp-gateway/internal/redistest"
 )
 
@@ -330,5 +334,66 @@ func TestStoreLost(t *testing.T) {
 			t.Errorf("tenant remove = %+v; want 0", r)
 		}
 		a.serves(tenantKey(id), "HTTP 401")
+	}
+}
+
+// Followers may be asked for anything at any time.
+func TestFollowersAtOnce(t *testing.T) {
+	server := redistest.Start(t)
+	all := make([]*follower, 3)
+	for i := range all {
+		var err error
+		all[i], err = newFollower(context.Background(), &config.Redis{URL: "redis://" + server.Address, Address: server.Address, Prefix: "ahp"}, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer all[i].close()
+	}
+	const each = 20
+	var working sync.WaitGroup
+	for i, f := range all {
+		working.Go(func() {
+			for n := range each {
+				id, match := fmt.Sprintf("tenant-%d-%d", i, n), ""
+				for _, data := range []string{"one", "two"} {
+					err := f.ready()
+					if err == nil {
+						err = f.Put(context.Background(), id, []byte(data), match)
+					}
+					if errors.Is(err, admin.ErrUnavailable) && n == 0 && match == "" {
+						// Another one has just made the first document.
+						if err = f.ready(); err == nil {
+							err = f.Put(context.Background(), id, []byte(data), match)
+						}
+					}
+					if err != nil {
+						t.Errorf("Put(%s, %s) = %v; want none", id, data, err)
+					}
+					match = tagOf([]byte(data))
+				}
+				if got := f.served()[id]; string(got) != "two" {
+					t.Errorf("served holds %s as %q; want what was put last", id, got)
+				}
+			}
+		})
+		working.Go(func() {
+			for range each {
+				f.status()
+				f.accept()
+				if _, err := f.Get(context.Background(), "absent"); !errors.Is(err, admin.ErrAbsent) {
+					t.Errorf("Get = %v; want %v", err, admin.ErrAbsent)
+				}
+			}
+		})
+	}
+	working.Wait()
+	for i, f := range all {
+		awaited(t, "documents served", fmt.Sprint(len(all)*each), func() string { return fmt.Sprint(len(f.served())) })
+		if err := f.Put(context.Background(), "tenant-0-0", []byte("three"), tagOf([]byte("one"))); !errors.Is(err, admin.ErrChanged) {
+			t.Errorf("Put of follower %d with an old tag = %v; want %v", i, err, admin.ErrChanged)
+		}
+		if err := f.Delete(context.Background(), "tenant-0-0", ""); !errors.Is(err, admin.ErrChanged) {
+			t.Errorf("Delete of follower %d without a tag = %v; want %v", i, err, admin.ErrChanged)
+		}
 	}
 }
