@@ -77,15 +77,9 @@ func (d *Documents) Changes(known DocumentState) (now DocumentState, names []str
 	if err != nil || len(reply) == 0 {
 		return known, nil, false, d.malformed()
 	}
-	now.Epoch = reply[0]
-	if len(reply) == 1 {
-		now.Last = known.Last
-		if now.Epoch != known.Epoch { // and there is no log
-			now.Last, whole = "", true
-		}
-		return now, nil, whole, OK
+	if now.Epoch = reply[0]; len(reply) > 1 {
+		now.Last = reply[1]
 	}
-	now.Last = reply[1]
 	if now.Epoch != known.Epoch {
 		return now, nil, true, OK
 	}
@@ -209,14 +203,14 @@ func (d *Documents) malformed() Class {
 	return Malformed
 }
 
-// changesScript returns the epoch, and behind it the log, the newest first, unless
-// that is known already. It holds the last 256 changes: whoever has missed more
+// changesScript returns the epoch, and behind it the log, the newest first, or of
+// one that is known the newest alone. It holds the last 256 changes: whoever has missed more
 // reads everything.
 // KEYS: epoch, log. ARGV: the epoch and the newest entry that are known.
 const changesScript = `
 local epoch = redis.call('GET', KEYS[1]) or ''
 local newest = redis.call('LINDEX', KEYS[2], 0) or ''
-if epoch == ARGV[1] and newest == ARGV[2] then return {epoch} end
+if epoch == ARGV[1] and newest == ARGV[2] then return {epoch, newest} end
 local log = redis.call('LRANGE', KEYS[2], 0, 255)
 table.insert(log, 1, epoch)
 return log

@@ -160,6 +160,8 @@ func TestForeignDocuments(t *testing.T) {
 		t.Errorf("All of what is no hash = %v; want refused", class)
 	}
 	server.Command("DEL", "test:tenants:log")
+	a.look(true)
+	a.look(false)
 	server.Command("LPUSH", "test:tenants:log", "x")
 	a.look(true)
 }

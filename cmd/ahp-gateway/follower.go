@@ -23,7 +23,8 @@ const (
 	// followEvery is the time between two looks for changes that other replicas
 	// have made: one small question to the server.
 	followEvery = 500 * time.Millisecond
-	// followAgain is after how long documents that could not be served are tried again.
+	// followAgain is after how long documents that could not be served, or what
+	// cannot be all the documents there are, are tried again.
 	followAgain = 30 * time.Second
 )
 
@@ -98,16 +99,21 @@ func newFollower(ctx context.Context, r *config.Redis, log *slog.Logger) (*follo
 
 // run looks for changes until the end.
 func (f *follower) run() {
-	tick := time.NewTicker(followEvery)
-	defer tick.Stop()
+	timer := time.NewTimer(followEvery)
+	defer timer.Stop()
 	for {
 		select {
 		case <-f.end:
 			return
 		case <-f.all:
 			f.look(true)
-		case <-tick.C:
+		case <-timer.C:
 			f.look(false)
+		}
+		if f.status().Outage == shared.Malformed {
+			timer.Reset(followAgain) // it may have taken much to find out
+		} else {
+			timer.Reset(followEvery)
 		}
 	}
 }
@@ -138,6 +144,9 @@ func (f *follower) read(everything bool) shared.Class {
 	known, state, documents := f.known, f.state, f.documents
 	f.mu.Unlock()
 	now, names, whole, class := f.docs.Changes(state)
+	if class == shared.OK && whole && known && now.Epoch == state.Epoch && state.Last != "" {
+		f.log.Warn("the store does not know the last change that was seen, and all of it is read again: unless there were very many since, some were lost")
+	}
 	switch {
 	case class != shared.OK, known && !everything && !whole && len(names) == 0:
 		return class
@@ -393,18 +402,24 @@ func (s *server) loadFollowed(ctx context.Context, stop chan os.Signal, log *slo
 	return s.load(config.Change{})
 }
 
-// unfollow stops following where f, which is served, has no store.
-func (s *server) unfollow(f *config.File) {
+// followed notes what of the store is not in f, which is served, and stops
+// following where f has no store.
+func (s *server) followed(f *config.File) {
 	follower := s.follower.Load()
-	if follower == nil {
-		return
-	}
-	if f != nil && f.AdminAPI.Store == "redis" {
+	switch {
+	case follower == nil:
+	case f.AdminAPI.Store == "redis":
 		follower.note(s.loader.LeftOut)
-		return
+	default:
+		s.unfollow()
 	}
-	s.follower.Store(nil)
-	follower.close()
+}
+
+// unfollow stops following the store, if anybody does.
+func (s *server) unfollow() {
+	if follower := s.follower.Swap(nil); follower != nil {
+		follower.close()
+	}
 }
 
 // news gets something when there are other documents to be served.

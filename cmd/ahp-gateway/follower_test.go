@@ -328,6 +328,11 @@ func TestStoreLost(t *testing.T) {
 	b.serves(tenantKey("gamma"), passed)
 	a.isReady()
 
+	// One that was set back is told from one that was lost, and followed.
+	server.Command("DEL", "ahp:tenants:log")
+	b.stderr.await(t, "does not know the last change that was seen", 1)
+	b.serves(tenantKey("gamma"), passed)
+
 	// What was removed through the API is no loss.
 	for _, id := range []string{"acme", "gamma"} {
 		if r := b.tenant("", "remove", id); r.code != 0 {

@@ -108,7 +108,7 @@ func (p program) serve(ctx context.Context, o serveOptions) error {
 		return &exit{exitFailure, fmt.Errorf("%s cannot be served", o.config)}
 	}
 	log := newLogger(p.stderr, config.Log{Level: cmp.Or(o.logLevel, f.Log.Level), Format: cmp.Or(o.logFormat, f.Log.Format)})
-	defer s.unfollow(nil)
+	defer s.unfollow()
 	if mistakes == nil && f.AdminAPI.Store == "redis" {
 		if f, warnings, err = s.loadFollowed(ctx, stop, log); err != nil {
 			p.report(warnings, err)
@@ -129,7 +129,7 @@ func (p program) serve(ctx context.Context, o serveOptions) error {
 	if err != nil {
 		return err
 	}
-	s.unfollow(f)
+	s.followed(f)
 	s.offerAPI(f)
 	if err := p.announce(s.service); err != nil {
 		s.log.Error("standard output", "error", err)
@@ -303,7 +303,7 @@ func (s *server) reload(ctx context.Context, stop chan os.Signal, cause string, 
 // adopt goes by f, which is served since just now.
 func (s *server) adopt(f *config.File, restart []string, log *slog.Logger) {
 	s.drain = f.Limits.DrainTimeout
-	s.unfollow(f)
+	s.followed(f)
 	s.offerAPI(f)
 	log.Info("configuration reloaded")
 	s.keep(f)
