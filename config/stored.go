@@ -72,13 +72,14 @@ func (r *reader) storedTenants(f *File, to *roster) {
 		good[changed] = before
 	}
 	var out []LeftOut
+	clash := newReader("", nil)
 	for i, id := range ids {
 		read := all[i]
 		if read == nil {
 			continue
 		}
 		r.follow(read)
-		m, bad := to.refuses(id, read)
+		m, bad := to.refuses(clash, id, read)
 		if !bad {
 			fit[id], good[id] = read, documents[id]
 			to.kept.keep(StoredName(id), read)
@@ -88,7 +89,7 @@ func (r *reader) storedTenants(f *File, to *roster) {
 		if before, ok := r.loader.good[id]; ok {
 			good[id] = before
 			earlier := r.storedTenant(id, before, to, f.AdminAPI.TrustDocuments)
-			if _, bad := to.refuses(id, earlier); !bad {
+			if _, bad := to.refuses(clash, id, earlier); !bad {
 				r.follow(earlier)
 				fit[id], left.Earlier = earlier, true
 				to.kept.keep(StoredName(id), earlier)
@@ -124,20 +125,22 @@ func (r *reader) follow(read *tenantFile) {
 }
 
 // refuses returns why a document cannot be one of the tenants. One that can be
-// is one of them from then on.
-func (to *roster) refuses(id string, read *tenantFile) (Mistake, bool) {
+// is one of them from then on. own has no mistakes, before and after.
+func (to *roster) refuses(own *reader, id string, read *tenantFile) (Mistake, bool) {
 	switch {
 	case len(read.mistakes) > 0:
 		return read.mistakes[0], true
 	case read.incomplete || read.at.node == nil:
 		return incompleteIn(id), true
 	}
-	own := newReader("", nil)
 	m := member{read.at, StoredName(id)}
 	to.list.add(own, m, &read.claims)
 	if len(own.mistakes) > 0 {
 		to.list.remove(m, &read.claims)
-		return own.mistakes[0], true
+		first := own.mistakes[0]
+		own.mistakes = nil
+		clear(own.known)
+		return first, true
 	}
 	return Mistake{}, false
 }

@@ -189,3 +189,25 @@ func TestTokensOfStoredTenants(t *testing.T) {
 		t.Errorf("LoadWith = %v, %v; want a warning about acme", warnings, err)
 	}
 }
+
+// What is kept of a configuration has the tenants of the store in it, and needs
+// no store to be served.
+func TestStoredTenantsArePrinted(t *testing.T) {
+	s := storing(t, "", map[string]string{"acme": tenantText("acme", "a")})
+	f := s.serves(Change{}, "filed", "acme")
+	again, _, err := ParseWhole(s.path("kept.yaml"), f.PrintWhole(), s.environ)
+	if err != nil {
+		t.Fatalf("ParseWhole of what PrintWhole has written = %v; want no mistake", err)
+	}
+	if got := again.Tenants; len(got) != 2 || got[1].ID != "acme" || !slices.Equal(got[1].Keys, f.Tenants[1].Keys) || again.AdminAPI.Store != "redis" {
+		t.Errorf("ParseWhole of what PrintWhole has written has tenants %+v; want those of before", got)
+	}
+	// With none at all it is a configuration too.
+	s.remove("tenants/filed.yaml")
+	s.put("gateway.yaml", strings.Replace(s.text("gateway.yaml"), "tenantsDir: tenants\n", "", 1))
+	s.store(nil)
+	f = s.serves(Change{})
+	if _, _, err := ParseWhole(s.path("kept.yaml"), f.PrintWhole(), s.environ); err != nil {
+		t.Errorf("ParseWhole of what has no tenant = %v; want no mistake", err)
+	}
+}
