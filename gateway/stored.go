@@ -18,6 +18,8 @@ import (
 type Stored struct {
 	// Known is whether they have been read since the process started.
 	Known bool
+	// Kept is how many are served from before the start, while Known is not set.
+	Kept int
 	// Outage is why they cannot be followed at present, or OK.
 	Outage shared.Class
 	// LeftOut is how many of them cannot be served, because of what they say.
@@ -54,6 +56,8 @@ func (s *Stored) trouble() string {
 	switch {
 	case s == nil:
 		return ""
+	case !s.Known && s.Kept > 0:
+		text = "\nstored tenants: " + s.Outage.String() + ": those that were kept from before the start are served, and none can be changed"
 	case !s.Known:
 		text = "\nstored tenants: " + s.Outage.String() + ": none of them is known yet"
 	case s.Outage != shared.OK:

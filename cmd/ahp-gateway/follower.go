@@ -59,10 +59,12 @@ type follower struct {
 }
 
 // newFollower returns a follower of the server of r that has tried to read the
-// documents, once. ctx ends that before its time.
-func newFollower(ctx context.Context, r *config.Redis, log *slog.Logger) (*follower, error) {
+// documents, once. ctx ends that before its time. It begins with what was kept,
+// which may be nothing.
+func newFollower(ctx context.Context, r *config.Redis, kept keptDocuments, log *slog.Logger) (*follower, error) {
 	f := &follower{
 		news: make(chan struct{}, 1), all: make(chan struct{}, 1), end: make(chan struct{}), done: make(chan struct{}), log: log,
+		state: shared.DocumentState{Epoch: kept.Epoch}, documents: kept.Documents,
 	}
 	var err error
 	f.store, err = gateway.OpenStore(r, nil, func(c shared.Class, reply string) {
@@ -92,9 +94,19 @@ func newFollower(ctx context.Context, r *config.Redis, log *slog.Logger) (*follo
 	default:
 	}
 	if !f.isKnown() {
-		log.Error("the tenants of the store are not known yet, and are served once it can be had", "class", f.status().Outage.String())
+		log.Error("the tenants of the store are not known yet, and are served once it can be had", "class", f.status().Outage.String(), "kept_ones_served", len(f.served()))
 	}
 	return f, nil
+}
+
+// keep returns what is to be kept for the next start.
+func (f *follower) keep() keptDocuments {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.lost != nil { // so that the next start misses them too
+		return keptDocuments{f.lostEpoch, f.servedLocked()}
+	}
+	return keptDocuments{f.state.Epoch, f.documents}
 }
 
 // run looks for changes until the end.
@@ -281,7 +293,7 @@ func (f *follower) note(leftOut []config.LeftOut) {
 func (f *follower) status() *gateway.Stored {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return &gateway.Stored{Known: f.known, Outage: f.class, LeftOut: len(f.leftOut), Lost: len(f.lost), Store: f.store}
+	return &gateway.Stored{Known: f.known, Kept: len(f.documents), Outage: f.class, LeftOut: len(f.leftOut), Lost: len(f.lost), Store: f.store}
 }
 
 // ready returns why nothing can be changed now, or nil: then what is known is what
@@ -316,7 +328,7 @@ func (f *follower) Get(_ context.Context, id string) ([]byte, error) {
 		found, class := f.docs.Get(id)
 		if class == shared.OK {
 			documents = found
-		} else if !known {
+		} else if _, there := documents[id]; !there && !known {
 			return nil, fmt.Errorf("%w: %s", admin.ErrUnavailable, class)
 		}
 	}
@@ -393,8 +405,14 @@ func (s *server) loadFollowed(ctx context.Context, stop chan os.Signal, log *slo
 	if err != nil || f.AdminAPI.Store != "redis" || s.follower.Load() != nil {
 		return f, warnings, err
 	}
+	var kept keptDocuments
+	if s.fallback {
+		if kept, err = s.kept.documents(); err != nil {
+			log.Error("what was kept of the store cannot be used", "error", err)
+		}
+	}
 	var follower *follower
-	unlessStopped(ctx, stop, func(ctx context.Context) { follower, err = newFollower(ctx, &f.Shared.Redis, log) })
+	unlessStopped(ctx, stop, func(ctx context.Context) { follower, err = newFollower(ctx, &f.Shared.Redis, kept, log) })
 	if err != nil {
 		return nil, warnings, config.Mistakes{{File: s.path, Path: "adminApi.store", What: "cannot be used, " + err.Error(), Instead: "correct that, or remove it"}}
 	}

@@ -60,6 +60,16 @@ func (r *replica) tenant(stdin string, args ...string) result {
 	return call(r.t, stdin, append([]string{"tenant", "--admin", r.admin}, args...)...)
 }
 
+// contentOf returns what a file holds.
+func contentOf(t testing.TB, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
 // add adds a tenant whose key is known.
 func (r *replica) add(id, url string) {
 	r.t.Helper()
@@ -244,18 +254,24 @@ func TestStoreGone(t *testing.T) {
 	a.add("acme", pass.URL)
 	server.Kill()
 	a.reports("stored tenants: ")
-	kept, err := os.ReadFile(filepath.Join(state, "last-good.yaml"))
-	if err != nil || !strings.Contains(string(kept), "id: acme") {
-		t.Errorf("last good configuration = %.80s, %v; want one with acme", kept, err)
+	kept := contentOf(t, filepath.Join(state, "last-good.yaml"))
+	if !strings.Contains(kept, "id: acme") {
+		t.Errorf("last good configuration = %.80s; want one with acme", kept)
 	}
-	b := newReplica(t, server.Address, pass.URL, "--state-dir", state)
+	folders := folder(t, "some/last-good.yaml", kept, "some/stored-tenants.json", contentOf(t, filepath.Join(state, "stored-tenants.json")), "all/last-good.yaml", kept, "all/stored-tenants.json", contentOf(t, filepath.Join(state, "stored-tenants.json")))
+	b := newReplica(t, server.Address, pass.URL, "--state-dir", filepath.Join(folders, "some"))
 	b.reports("none of them is known yet")
 	b.serves(tenantKey("steady"), passed)
-	if again, err := os.ReadFile(filepath.Join(state, "last-good.yaml")); err != nil || string(again) != string(kept) {
-		t.Errorf("last good configuration after a start without the server = %.80s, %v; want the one before", again, err)
+	c := newReplica(t, server.Address, pass.URL, "--state-dir", filepath.Join(folders, "all"), "--fallback", "last-good")
+	if got := with(t, c.public, tenantKey("acme")); !strings.Contains(got, passed) {
+		t.Errorf("first answer of a replica that has kept the tenant = %s; want a pass", got)
+	}
+	c.reports("those that were kept from before the start are served")
+	if again := contentOf(t, filepath.Join(folders, "some", "last-good.yaml")); again != kept {
+		t.Errorf("last good configuration after a start without the server = %.80s; want the one before", again)
 	}
 	a.serves(tenantKey("acme"), passed)
-	for _, r := range []*replica{a, b} {
+	for _, r := range []*replica{a, b, c} {
 		for _, do := range []result{r.tenant(tenantFile("beta", pass.URL), "add"), r.tenant("", "rotate-key", "acme"), r.tenant("", "remove", "acme")} {
 			if do.code != 1 || !strings.Contains(do.stderr, "HTTP 503") {
 				t.Errorf("a change without the server = %+v; want 503", do)
@@ -280,8 +296,10 @@ func TestStoreGone(t *testing.T) {
 		t.Errorf("DELETE without the server = %d, %v; want 503 with Retry-After", resp.StatusCode, resp.Header)
 	}
 	a.measures("ahp_gateway_stored_available", 0)
-	if r := a.tenant("", "list"); r.code != 0 || !strings.Contains(r.stdout, "acme") {
-		t.Errorf("tenant list without the server = %+v; want what is served", r)
+	for _, r := range []*replica{a, c} {
+		if got := r.tenant("", "list"); got.code != 0 || !strings.Contains(got.stdout, "acme") {
+			t.Errorf("tenant list without the server = %+v; want what is served", got)
+		}
 	}
 
 	server.Restart()
@@ -290,14 +308,17 @@ func TestStoreGone(t *testing.T) {
 		return fmt.Sprint(b.tenant(tenantFile("beta", pass.URL), "add").code)
 	})
 	a.serves(tenantKey("beta"), passed)
+	c.serves(tenantKey("beta"), passed)
 	a.isReady()
+	c.isReady()
 }
 
 // A server that has lost its data takes no tenant away until somebody says so.
 func TestStoreLost(t *testing.T) {
 	server := redistest.Start(t)
 	pass, deny := pair(t)
-	a := newReplica(t, server.Address, pass.URL)
+	state := filepath.Join(t.TempDir(), "state")
+	a := newReplica(t, server.Address, pass.URL, "--state-dir", state)
 	a.add("acme", pass.URL)
 	a.add("beta", pass.URL)
 	server.Kill()
@@ -310,6 +331,12 @@ func TestStoreLost(t *testing.T) {
 			t.Errorf("a change at a replica whose store has lost documents = %+v; want 503 and what to do", do)
 		}
 	}
+
+	// One that has kept the documents misses them as well.
+	later := newReplica(t, server.Address, pass.URL, "--state-dir", state, "--fallback", "last-good")
+	later.reports("the store has lost 2 that are still served")
+	later.serves(tenantKey("acme"), passed)
+	later.quit()
 
 	// A replica that knows of no loss writes one anew, which holds everywhere.
 	b := newReplica(t, server.Address, pass.URL)
@@ -348,7 +375,7 @@ func TestFollowersAtOnce(t *testing.T) {
 	all := make([]*follower, 3)
 	for i := range all {
 		var err error
-		all[i], err = newFollower(context.Background(), &config.Redis{URL: "redis://" + server.Address, Address: server.Address, Prefix: "ahp"}, slog.New(slog.DiscardHandler))
+		all[i], err = newFollower(context.Background(), &config.Redis{URL: "redis://" + server.Address, Address: server.Address, Prefix: "ahp"}, keptDocuments{}, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}

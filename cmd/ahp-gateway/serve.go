@@ -45,9 +45,12 @@ unless discovery.onFailure is skip.
 
 With --state-dir, the configuration that is served is kept in that folder, in one
 file, as it was understood: secrets that it refers to are not in it, nor are the
-files of TLS. With --fallback last-good, a file with a mistake does not keep the
+files of TLS. Another file holds the documents of the store that adminApi.store
+names. With --fallback last-good, a file with a mistake does not keep the
 gateway from starting: it serves what was kept, says so in its log, in /readyz and
-in a metric, and takes the file over once that is corrected.
+in a metric, and takes the file over once that is corrected. Likewise it serves the
+documents that were kept of the store, until that can be had, and those of them
+that it has lost.
 
 SIGTERM and SIGINT drain: readiness fails, what was accepted is answered within
 limits.drainTimeout, queues and telemetry are flushed. A second one ends at once.
@@ -65,7 +68,7 @@ once, 2 wrong usage.`,
 	f.StringVar(&o.logLevel, "log-level", "", "debug, info, warn or error, over log.level of the file")
 	f.StringVar(&o.logFormat, "log-format", "", "text or json, over log.format of the file")
 	f.StringVar(&o.stateDir, "state-dir", "", "folder to keep the last good configuration in")
-	f.StringVar(&o.fallback, "fallback", "", "last-good: start with what --state-dir holds if the file has a mistake")
+	f.StringVar(&o.fallback, "fallback", "", "last-good: start with what --state-dir holds if the file has a mistake or the store is not there")
 	return cmd
 }
 
@@ -93,7 +96,7 @@ func (p program) serve(ctx context.Context, o serveOptions) error {
 	}
 	s := newServer(o.config)
 	if o.stateDir != "" {
-		s.kept = &keeper{dir: o.stateDir}
+		s.kept, s.fallback = &keeper{dir: o.stateDir}, o.fallback != ""
 	}
 	f, warnings, err := s.load(config.Change{})
 	mistakes := err
@@ -171,8 +174,10 @@ type server struct {
 	path   string // of the gateway file, as it was given
 	loader *config.Loader
 	kept   *keeper // nil without a folder for it
-	files  []string
-	known  contents
+	// fallback has what is kept served in place of what cannot be had.
+	fallback bool
+	files    []string
+	known    contents
 
 	api       *admin.API
 	store     *admin.Folder // of the tenants in folder; nil unless the API needs one
