@@ -205,13 +205,14 @@ func (d *Documents) malformed() Class {
 
 // changesScript returns the epoch, and behind it the log, the newest first, or of
 // one that is known the newest alone. It holds the last 256 changes: whoever has missed more
-// reads everything.
+// reads everything. What no replica has put there is cut off.
 // KEYS: epoch, log. ARGV: the epoch and the newest entry that are known.
 const changesScript = `
-local epoch = redis.call('GET', KEYS[1]) or ''
-local newest = redis.call('LINDEX', KEYS[2], 0) or ''
+local epoch = string.sub(redis.call('GET', KEYS[1]) or '', 1, 128)
+local newest = string.sub(redis.call('LINDEX', KEYS[2], 0) or '', 1, 128)
 if epoch == ARGV[1] and newest == ARGV[2] then return {epoch, newest} end
 local log = redis.call('LRANGE', KEYS[2], 0, 255)
+for i, entry in ipairs(log) do log[i] = string.sub(entry, 1, 128) end
 table.insert(log, 1, epoch)
 return log
 `

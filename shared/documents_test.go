@@ -162,6 +162,10 @@ func TestForeignDocuments(t *testing.T) {
 	server.Command("DEL", "test:tenants:log")
 	a.look(true)
 	a.look(false)
-	server.Command("LPUSH", "test:tenants:log", "x")
+	server.Command("LPUSH", "test:tenants:log", strings.Repeat("x", 200))
 	a.look(true)
+	if got := len(a.state.Last); got != 128 {
+		t.Errorf("an entry of 200 bytes was read as %d; want 128", got)
+	}
+	a.look(false)
 }
