@@ -105,7 +105,7 @@ var architecture = map[string]rule{
 	},
 	"tenant": {
 		modules: []string{"github.com/go-jose/go-jose/v4", "github.com/hashicorp/golang-lru/v2", "golang.org/x/time"},
-		tests:   []string{"internal/fakeissuer"},
+		tests:   []string{"github.com/oauth2-proxy/mockoidc", "internal/fakeissuer"},
 	},
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	_ "embed"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -215,6 +216,21 @@ func (c *call) answer() *answer {
 		return p
 	}
 	return serve()
+}
+
+// errNoLonger says that a change was asked for by who may not make it any more.
+var errNoLonger = errors.New("admin: the caller may not make this change any more")
+
+// stillMay reports whether the caller may make the change under the terms of
+// the moment: a request can wait for others, and for a reload that took its key
+// back.
+func (c *call) stillMay() bool {
+	t := c.API.terms.Load()
+	if t == nil || c.trust && !t.trust {
+		return false
+	}
+	_, v := t.callers.Authenticate(tenant.Request{Authorization: []byte(c.r.Header.Get("Authorization")), Now: time.Now()})
+	return v.Result == tenant.OK
 }
 
 type operations map[string]func() *answer

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 )
 
 // maxKeys is how many live keys a tenant may have.
@@ -43,7 +44,7 @@ func isDigestStart(s string) bool {
 
 func (c *call) addKey() *answer {
 	c.action = "add-key"
-	return c.changeKeys(func(digests []string) ([]int, *answer) {
+	return c.changeKeys(func(digests []string, live []int) ([]int, *answer) {
 		if len(digests) >= maxKeys {
 			return nil, tooManyKeys.problem("Delete one first, or rotate.")
 		}
@@ -51,23 +52,23 @@ func (c *call) addKey() *answer {
 	}, true)
 }
 
-// rotateKey adds a key, and keeps of the others the newest alone.
+// rotateKey adds a key, and keeps of the others the newest alone of those that
+// have not expired.
 func (c *call) rotateKey() *answer {
 	c.action = "rotate-key"
-	return c.changeKeys(func(digests []string) ([]int, *answer) {
-		kept := places(digests)
-		return kept[max(0, len(kept)-(maxKeys-1)):], nil
+	return c.changeKeys(func(digests []string, live []int) ([]int, *answer) {
+		return live[max(0, len(live)-(maxKeys-1)):], nil
 	}, true)
 }
 
 func (c *call) deleteKey(start string) *answer {
 	c.action = "delete-key"
-	return c.changeKeys(func(digests []string) ([]int, *answer) {
+	return c.changeKeys(func(digests []string, live []int) ([]int, *answer) {
 		kept := slices.DeleteFunc(places(digests), func(i int) bool { return strings.HasPrefix(digests[i], start) })
 		switch {
 		case len(kept) == len(digests):
 			return nil, noSuchKey.problem("")
-		case len(kept) == 0:
+		case !slices.ContainsFunc(kept, func(i int) bool { return slices.Contains(live, i) }):
 			return nil, onlyKey.problem("Add another one first, or delete the tenant.")
 		}
 		return kept, nil
@@ -85,7 +86,7 @@ func places(digests []string) []int {
 
 // changeKeys leaves a stored tenant those of its keys whose places keep returns,
 // and adds a new one if create is set.
-func (c *call) changeKeys(keep func(digests []string) ([]int, *answer), create bool) *answer {
+func (c *call) changeKeys(keep func(digests []string, live []int) ([]int, *answer), create bool) *answer {
 	if create {
 		// A page in a browser can send a POST of any other type unasked.
 		mediaType, _, err := mime.ParseMediaType(c.r.Header.Get("Content-Type"))
@@ -110,7 +111,7 @@ func (c *call) changeKeys(keep func(digests []string) ([]int, *answer), create b
 		if refused != nil {
 			return refused
 		}
-		kept, refused := keep(old.doc.KeyDigests())
+		kept, refused := keep(old.doc.KeyDigests(), old.doc.LiveKeys(time.Now()))
 		if refused != nil {
 			return refused
 		}

@@ -258,7 +258,7 @@ func (c *call) inTurn(change func() *answer) *answer {
 	}
 	defer func() { <-c.turn }()
 	// The change before this one may have changed what is served.
-	if t := c.API.terms.Load(); t != nil {
+	if t := c.API.terms.Load(); t != nil && (t.trust || !c.trust) {
 		c.terms = t
 	}
 	return change()
@@ -403,6 +403,9 @@ func (c *call) apply(status int, sent, change *config.TenantDocument, old *store
 	generation, err := c.options.Apply(c.r.Context(), Change{
 		Change: config.Change{Path: c.store.Place(c.tenant), Data: data},
 		Check: func(all []config.Mistake) error {
+			if !c.stillMay() {
+				return errNoLonger
+			}
 			var unknown config.Mistakes
 			for _, m := range all {
 				if m.File != c.store.Place(c.tenant) {
@@ -451,6 +454,8 @@ func (c *call) apply(status int, sent, change *config.TenantDocument, old *store
 func (c *call) refusal(sent *config.TenantDocument, err, failed error) *answer {
 	mistakes := config.AsMistakes(err)
 	switch {
+	case errors.Is(err, errNoLonger):
+		return unauthenticated.problem("What the key may do has changed while the request waited.")
 	case errors.Is(failed, ErrChanged):
 		return matchFailed.problem("It was changed by other means at the same time.")
 	case errors.Is(err, ErrUnavailable):

@@ -76,6 +76,6 @@ func (r *reader) sharedStore(s spot, f *File) {
 		r.mistake(s, shown(s.text), "there is no server that replicas share", "write shared: {redis: {url: redis://host:6379/0}}")
 	}
 	if f.Discovery.OnFailure == "refuse" {
-		r.warn(s, "", "while one tenant's backend cannot be asked for its subscriptions, no replica takes any change", "write discovery: {onFailure: skip}")
+		r.warn(s, "", "a replica does not start, and takes no change, while there is a backend that it has not yet asked for its subscriptions and cannot ask", "write discovery: {onFailure: skip}")
 	}
 }

@@ -3,9 +3,11 @@ package config
 import (
 	"encoding/hex"
 	"encoding/json"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // TenantDocument is one tenant as a file of its own has it: an object of the
@@ -31,6 +33,8 @@ func ParseTenant(name string, data []byte) (*TenantDocument, error) {
 	return d, nil
 }
 
+var expiresPath = regexp.MustCompile(`^keys\[\d+\]\.expires$`)
+
 // plainless returns a copy of the tree at s in which no scalar depends on its
 // having been written without quotes, and reports those for which that matters.
 func (r *reader) plainless(s spot) *node {
@@ -43,6 +47,8 @@ func (r *reader) plainless(s spot) *node {
 		r.mistake(s, cut(s.text, maxShown), "is not a plain number", "write decimal digits, or put a text in quotes")
 	case s.kind == kindBool:
 		r.boolean(s)
+	case s.kind == kindString && expiresPath.MatchString(s.path):
+		// Means the same with and without quotes, see reader.expires.
 	case s.kind == kindString:
 		r.text(s)
 	}
@@ -156,6 +162,24 @@ func (d *TenantDocument) KeyDigests() []string {
 		}
 	}
 	return digests
+}
+
+// LiveKeys returns the places of the keys that have not expired at now, as far as
+// the document says when they do.
+func (d *TenantDocument) LiveKeys(now time.Time) []int {
+	var live []int
+	if keys := d.root.find("keys"); keys != nil {
+		for i, k := range keys.items {
+			end := k.find("expires")
+			if end != nil {
+				if t, err := time.Parse(time.RFC3339, end.text); err == nil && !now.Before(t) {
+					continue
+				}
+			}
+			live = append(live, i)
+		}
+	}
+	return live
 }
 
 // HasCredentials reports whether the document says what the tenant is known by.

@@ -1,10 +1,12 @@
 package config
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Loader loads one gateway file again and again. What the file of a tenant was
@@ -83,11 +85,21 @@ func (r *reader) watched() []string {
 	return paths
 }
 
-// Unchanged reports whether one Loader made t and before, and had no reason to
-// read t's file again: what Files hold of both is the same, and so was the
-// content of the files that they name when they were loaded. That of secrets,
-// which are read when they are used, may differ.
-func (t *Tenant) Unchanged(before *Tenant) bool { return t.read != nil && t.read == before.read }
+// Unchanged reports whether one Loader made t and before, and either had no
+// reason to read t's file again or found the same: what Files hold of both is
+// the same, and so was the content of the files that they name when they were
+// loaded. That of secrets, which are read when they are used, may differ.
+func (t *Tenant) Unchanged(before *Tenant) bool {
+	return t.read != nil && before.read != nil && (t.read == before.read || t.read.equal(before.read))
+}
+
+// equal reports whether both were read from the same content to the same end.
+func (t *tenantFile) equal(other *tenantFile) bool {
+	a, b := t.tenant, other.tenant
+	a.read, b.read = nil, nil
+	return t.files == other.files && bytes.Equal(t.content, other.content) && t.trusted == other.trusted && slices.Equal(t.sources, other.sources) && slices.Equal(t.sums, other.sums) &&
+		slices.Equal(t.asked, other.asked) && reflect.DeepEqual(&a, &b)
+}
 
 // SameButTenants reports whether f and other differ in nothing but their
 // tenants and what was read for them.
@@ -121,9 +133,9 @@ func (l *Loader) under(terms *tenantTerms, c Change) tenantFiles {
 
 // of returns what the file at path was read as, if reading it again would find
 // the same, or nil. It is safe for concurrent use.
-func (t tenantFiles) of(path string, env Environ) *tenantFile {
+func (t tenantFiles) of(path string, env Environ, now time.Time) *tenantFile {
 	read := t.before[path]
-	if read == nil {
+	if read == nil || !read.until.IsZero() && !now.Before(read.until) {
 		return nil
 	}
 	for i, source := range read.sources {
@@ -181,14 +193,14 @@ func answerOf(ok bool, value string) [sha256.Size]byte {
 	return sha256.Sum256([]byte(value))
 }
 
-// named returns the digest of the files that were read so far, but for the first,
-// which names them. It is zero without a loader.
-func (r *reader) named() (digest [sha256.Size]byte) {
+// named returns the digest of the files that all backends take over. It is zero
+// without a loader.
+func (r *reader) named(base *BackendSettings) (digest [sha256.Size]byte) {
 	if r.loader == nil {
 		return digest
 	}
 	h := sha256.New()
-	for _, path := range r.sources[1:] {
+	for _, path := range []string{base.CAFile, base.IssuerCAFile, base.ClientCertFile, base.ClientKeyFile} {
 		sum := r.sums[path]
 		h.Write([]byte(path + "\x00"))
 		h.Write(sum[:])

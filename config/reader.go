@@ -18,6 +18,8 @@ import (
 type reader struct {
 	env Environ
 	now func() time.Time
+	// until is when what was read has to be said again in other words; zero is never.
+	until time.Time
 	// loader keeps what tenants' files were read as, or is nil.
 	loader *Loader
 	// asked is what was asked of the environment, if there is a loader.

@@ -153,7 +153,7 @@ func incompleteIn(id string) Mistake {
 // documents are trusted its paths are relative to the gateway file's folder.
 func (r *reader) storedTenant(id string, data []byte, to *roster, trust bool) *tenantFile {
 	name := StoredName(id)
-	if read := to.kept.of(name, r.env); read != nil && bytes.Equal(read.content, data) && read.trusted == trust {
+	if read := to.kept.of(name, r.env, r.now()); read != nil && bytes.Equal(read.content, data) && read.trusted == trust {
 		return read
 	}
 	if !IsTenantID(id) {
@@ -162,7 +162,7 @@ func (r *reader) storedTenant(id string, data []byte, to *roster, trust bool) *t
 	own := newReader(name, r.env)
 	own.base, own.role, own.now = r.base, "gateway file", r.now
 	own.trees, own.loader = r.trees, r.loader
-	read := &tenantFile{content: data, trusted: trust}
+	read := &tenantFile{content: data, trusted: trust, files: to.terms.files}
 	switch {
 	case !IsTenantID(id):
 		own.add(Mistake{File: name, What: "is not under the id of a tenant", Instead: "remove it from the store"})

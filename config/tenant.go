@@ -66,7 +66,7 @@ func (r *reader) tenants(o *object, f *File, base *baseSettings, burstSet bool) 
 	terms := &tenantTerms{
 		rate: f.Limits.Rate, burst: f.Limits.Burst, burstSet: burstSet, inFlight: f.Limits.InFlightPerTenant,
 		quota: f.Limits.quota(), budget: f.Limits.Budget, base: base.BackendSettings, auth: f.Auth,
-		files: r.named(),
+		files: r.named(&base.BackendSettings),
 	}
 	if n, ok := o.fields["tls"]; ok {
 		terms.clients = spot{node: n}.has("clientCAFile")

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 )
 
 const (
@@ -82,7 +83,10 @@ func (r *reader) tenantsDir(s spot, f *File, to *roster) {
 		r.mistake(s, shown(s.text), "the folder of tenants cannot be read, "+err.Error(), "write the path of a folder whose .yaml, .yml and .json files are a tenant each, relative to the gateway file")
 		return
 	}
-	paths = r.change.listed(dir, paths)
+	if paths = r.change.listed(dir, paths); len(paths) > maxTenantFiles {
+		r.mistake(s, shown(s.text), "the folder would hold more than "+itoa(maxTenantFiles)+" files of tenants", "remove one first")
+		return
+	}
 	if len(paths)+len(f.Tenants) == 0 && !to.stored {
 		r.warn(s, shown(s.text), "there is no tenant: nobody can authenticate", "put a file for each tenant into the folder, such as acme.yaml with id, keys and registration")
 	}
@@ -100,7 +104,7 @@ func (r *reader) tenantsDir(s spot, f *File, to *roster) {
 func (r *reader) readTenants(paths []string, kept tenantFiles, terms *tenantTerms) []*tenantFile {
 	all := make([]*tenantFile, len(paths))
 	inParallel(len(paths), func(i int) {
-		if all[i] = kept.of(paths[i], r.env); all[i] == nil {
+		if all[i] = kept.of(paths[i], r.env, r.now()); all[i] == nil {
 			all[i] = r.tenantFile(paths[i], terms)
 		}
 	})
@@ -124,9 +128,11 @@ type tenantFile struct {
 	names                  []string // of files, as mistakes show them, in order
 	sources                []string
 	sums                   [][sha256.Size]byte // of sources, if a loader keeps it
+	files                  [sha256.Size]byte   // tenantTerms.files
 	wanted                 []string
 	asked                  []question
 	incomplete             bool
+	until                  time.Time // reader.until
 	mistakes, warnings     []Mistake
 	moreMistakes, moreWarn int
 }
@@ -137,7 +143,7 @@ func (r *reader) tenantFile(path string, terms *tenantTerms) *tenantFile {
 	own := newReader(path, r.env)
 	own.role, own.now = "tenant's file", r.now
 	own.trees, own.loader, own.change = r.trees, r.loader, r.change
-	read := new(tenantFile)
+	read := &tenantFile{files: terms.files}
 	data, err := own.read(path, maxTenantFile)
 	if err != nil {
 		own.source(path)
@@ -154,7 +160,7 @@ func (r *reader) tenantFile(path string, terms *tenantTerms) *tenantFile {
 
 // finish notes in read what its reader found and read.
 func (r *reader) finish(read *tenantFile) {
-	read.names, read.sources, read.asked, read.incomplete = r.names, r.sources, r.asked, r.incomplete
+	read.names, read.sources, read.asked, read.incomplete, read.until = r.names, r.sources, r.asked, r.incomplete, r.until
 	read.wanted = r.wanted
 	if r.loader != nil {
 		for _, source := range r.sources {

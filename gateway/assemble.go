@@ -31,9 +31,11 @@ type peerKey struct {
 
 // assemble builds the snapshot of f. What previous has and f does not change
 // (tenants as a whole, or else their backends, limiters and statistics) is taken
-// over; previous may be nil and is not changed in any case. It takes as long as f's discovery may, if a backend
-// has to be asked for its subscriptions; when ctx ends it gives up.
-func (g *Gateway) assemble(ctx context.Context, f *config.File, previous *snapshot) (*snapshot, error) {
+// over; previous may be nil and is not changed in any case. Backends that list no
+// subscriptions are asked for them: where ask is set all of them, otherwise those
+// of tenants that have changed. That takes as long as f's discovery may; when ctx
+// ends it gives up.
+func (g *Gateway) assemble(ctx context.Context, f *config.File, previous *snapshot, ask bool) (*snapshot, error) {
 	s := &snapshot{
 		generation: 1,
 		file:       f,
@@ -53,7 +55,7 @@ func (g *Gateway) assemble(ctx context.Context, f *config.File, previous *snapsh
 	for i := range f.Tenants {
 		t := &f.Tenants[i]
 		p := known[t.ID]
-		if !sameRest || !g.unchanged(t, p) {
+		if !sameRest || !g.unchanged(t, p, ask) {
 			var err error
 			if p, err = g.assembleParty(f, t, p, peers); err != nil {
 				return nil, fmt.Errorf("gateway: tenant %s: %w", t.ID, err)
@@ -169,7 +171,7 @@ func (g *Gateway) assembleDocuments(ctx context.Context, s, previous *snapshot, 
 			}
 		}
 		if g.common != nil {
-			p.questionKeys = questionKeys(g.version, s.file, t, discovered)
+			p.questionKeys = questionKeys(g.version, s.file, t, peers, discovered)
 		}
 	}
 	return nil
@@ -275,7 +277,7 @@ func (g *Gateway) assemblePeer(f *config.File, t *config.Tenant, h *config.Hook,
 	if stats == nil {
 		stats = g.owners.peerStats(p, h.ID)
 	}
-	b := &peer{tenant: t.ID, id: h.ID, key: key, client: client, stats: stats}
+	b := &peer{tenant: t.ID, id: h.ID, key: key, decides: deciding(&settings, trust), client: client, stats: stats}
 	b.breaker = breaker.New(client, breaker.Settings{
 		Disabled: own.Breaker.Disabled, Window: own.Breaker.Window, Buckets: own.Breaker.Buckets, Volume: own.Breaker.Volume,
 		Ratio: own.Breaker.Ratio, OpenFor: own.Breaker.OpenFor, Probes: own.Breaker.Probes, InFlight: own.InFlight,
@@ -307,6 +309,16 @@ func digest(c *backend.Config, own config.BackendSettings, trust []byte, queue i
 		c.Dial, trust, queue, own)
 	if a := c.OAuth; a != nil {
 		fmt.Fprintf(h, " %q %q %q %q %q %+v", a.Issuer, a.Resource, a.ClientID, a.ClientSecret, a.Scopes, a.Dial)
+	}
+	return [sha256.Size]byte(h.Sum(nil))
+}
+
+// deciding covers what peer.decides is of, secrets included.
+func deciding(c *backend.Config, trust []byte) [sha256.Size]byte {
+	h := sha256.New()
+	fmt.Fprintf(h, "%q %q %q %+v %q", c.Bearer, c.CredentialError, c.Headers, c.Dial, trust)
+	if a := c.OAuth; a != nil {
+		fmt.Fprintf(h, " %q %+v", a.ClientSecret, a.Dial)
 	}
 	return [sha256.Size]byte(h.Sum(nil))
 }

@@ -76,7 +76,7 @@ func TestProposeIsNotAReload(t *testing.T) {
 	good := registration("draft", hook("com.example.b", b.URL, intercepts("draft", "fail-closed", 5000)))
 	r := start(t, open(good))
 	bad := parse(t, open(`{"protocolVersion":"draft","hooks":[{"id":"com.example.b","transport":{"type":"http","url":"http://127.0.0.1:1"}}]}`))
-	if _, err := r.Propose(t.Context(), bad); err == nil {
+	if _, err := r.Propose(t.Context(), bad, nil); err == nil {
 		t.Fatal("Propose of a backend that cannot be asked = no error; want one")
 	}
 	if r.Generation() != 1 || r.stats.rejected.Load() != 0 || !r.stats.reloadOK.Load() {
@@ -85,7 +85,7 @@ func TestProposeIsNotAReload(t *testing.T) {
 	if _, err := r.Reload(t.Context(), bad); err == nil || r.stats.rejected.Load() != 1 || r.stats.reloadOK.Load() {
 		t.Errorf("after a refused reload: %v, rejected %d, good %t; want an error, 1, false", err, r.stats.rejected.Load(), r.stats.reloadOK.Load())
 	}
-	if _, err := r.Propose(t.Context(), parse(t, open(good))); err != nil || r.Generation() != 2 {
+	if _, err := r.Propose(t.Context(), parse(t, open(good)), nil); err != nil || r.Generation() != 2 {
 		t.Errorf("Propose = %v, generation %d; want none, 2", err, r.Generation())
 	}
 }

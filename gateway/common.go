@@ -134,25 +134,33 @@ func (g *Gateway) newLimiter(id string, limits tenant.Limits) *tenant.Limiter {
 // questionKeys returns what the keys of a tenant's questions start with. It is
 // the same in two replicas if, and only if, all that their decisions depend on
 // is the same: their program, the tenant, its documents with what the backends
-// asked for, and what a failure is answered with. What only makes failures more
-// or less likely does not count, and of secrets the references do.
-func questionKeys(version string, f *config.File, t *config.Tenant, discovered map[*config.Hook][]config.Subscription) string {
+// asked for, as whom the backends are asked and by what they are trusted, and
+// what a failure is answered with. What only makes failures more or less likely
+// does not count.
+func questionKeys(version string, f *config.File, t *config.Tenant, peers map[*config.Hook]*peer, discovered map[*config.Hook][]config.Subscription) string {
+	type registration struct {
+		config.Registration
+		Peers [][]byte // what is in peer.decides of its hooks, in order
+	}
 	decides := struct {
 		Program       string
 		Tenant        string
 		FailClosed    config.FailClosed
-		Registrations []config.Registration
+		Registrations []registration
 	}{Program: version, Tenant: t.ID, FailClosed: f.FailClosed}
 	for _, r := range t.Registrations {
-		complete := config.Registration{Version: r.Version, Hooks: slices.Clone(r.Hooks)}
+		complete := registration{Registration: config.Registration{Version: r.Version, Hooks: slices.Clone(r.Hooks)}}
 		for i := range r.Hooks {
+			if b := peers[&r.Hooks[i]]; b != nil {
+				complete.Peers = append(complete.Peers, b.decides[:])
+			}
 			if r.Hooks[i].Discover {
 				complete.Hooks[i].Subscriptions = discovered[&r.Hooks[i]]
 			}
 		}
 		decides.Registrations = append(decides.Registrations, complete)
 	}
-	slices.SortFunc(decides.Registrations, func(a, b config.Registration) int { return int(a.Version) - int(b.Version) })
+	slices.SortFunc(decides.Registrations, func(a, b registration) int { return int(a.Version) - int(b.Version) })
 	// All of it is made of strings, numbers and booleans, which always have a JSON form.
 	b, _ := json.Marshal(decides)
 	sum := sha256.Sum256(b)

@@ -198,7 +198,7 @@ func TestQuestionKeys(t *testing.T) {
 		hook("com.example.b", "https://b.example.com", intercepts("draft", "fail-open", 200)) + `]}`
 	keys := func(version, text string) string {
 		f := parse(t, text)
-		return questionKeys(version, f, &f.Tenants[0], nil)
+		return questionKeys(version, f, &f.Tenants[0], nil, nil)
 	}
 	first := keys("1", open(base))
 	if again := keys("1", open(base, "limits: {rate: 5}", "dedupe: {ttl: 1m}")); again != first {

@@ -161,12 +161,13 @@ func New(ctx context.Context, f *config.File, o Options) (*Gateway, error) {
 	if err := g.openCommon(&f.Shared); err != nil {
 		return nil, err
 	}
-	snap, err := g.assemble(ctx, f, nil)
+	snap, err := g.assemble(ctx, f, nil, true)
 	if err != nil {
 		g.closeCommon()
 		return nil, err
 	}
 	g.store(snap)
+	g.loaded()
 	if o.LastGood {
 		g.stats.lastGood.Store(true)
 		g.Rejected()
@@ -255,6 +256,10 @@ func (g *Gateway) store(snap *snapshot) {
 	g.room.tenants.Store(int64(len(snap.parties)))
 	g.places.Divide(len(snap.parties))
 	g.stats.generation.Store(snap.generation)
+}
+
+// loaded counts a configuration that was put to use.
+func (g *Gateway) loaded() {
 	g.stats.reloadOK.Store(true)
 	g.stats.reloadTime.Store(time.Now().Unix())
 }
@@ -331,7 +336,7 @@ func (g *Gateway) AdminURL() string {
 // asked before; requests do not wait for that. When ctx ends meanwhile, Reload
 // returns its error and nothing has changed.
 func (g *Gateway) Reload(ctx context.Context, f *config.File) (restart []string, err error) {
-	restart, err = g.Propose(ctx, f)
+	restart, err = g.propose(ctx, f, nil, true)
 	if err != nil && ctx.Err() == nil {
 		g.Rejected()
 	}
@@ -340,20 +345,43 @@ func (g *Gateway) Reload(ctx context.Context, f *config.File) (restart []string,
 
 // Propose is Reload for a configuration that is not in place yet: one that is
 // refused does not count as rejected, because what is in place is still good.
-func (g *Gateway) Propose(ctx context.Context, f *config.File) (restart []string, err error) {
+// Only backends of tenants that have changed are asked for their subscriptions.
+// Once f is served commit puts it in place; where that fails, what was served
+// before is served again, with all that it knows, and Propose returns commit's
+// error.
+func (g *Gateway) Propose(ctx context.Context, f *config.File, commit func() error) (restart []string, err error) {
+	return g.propose(ctx, f, commit, false)
+}
+
+func (g *Gateway) propose(ctx context.Context, f *config.File, commit func() error, ask bool) (restart []string, err error) {
 	g.reload.Lock()
 	defer g.reload.Unlock()
 	old := g.current.Load()
-	snap, err := g.assemble(ctx, f, old)
-	if err == nil && g.certificate.Load() != nil && f.TLS == g.started.TLS {
-		if err = g.loadCertificate(); err != nil { // which may have been renewed
+	snap, err := g.assemble(ctx, f, old, ask)
+	if err == nil && g.certificate.Load() != nil {
+		// The files may have been renewed, and a root of clients been taken away,
+		// also where another setting of tls waits for a restart.
+		switch failed := g.loadCertificate(); {
+		case failed == nil:
+		case f.TLS == g.started.TLS:
 			closePeers(snap, old)
+			err = failed
+		default:
+			g.log.Warn("the files of tls that are in use until a restart cannot be read again", "error", failed)
 		}
 	}
 	if err != nil {
 		return nil, err
 	}
 	g.store(snap)
+	if commit != nil {
+		if err := commit(); err != nil {
+			g.store(old)
+			closePeers(snap, old)
+			return nil, err
+		}
+	}
+	g.loaded()
 	g.stats.reloaded.Add(1)
 	g.stats.lastGood.Store(false)
 	closePeers(old, snap)

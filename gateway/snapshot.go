@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"crypto/sha256"
 	"sync/atomic"
 	"time"
 
@@ -88,10 +89,13 @@ type hop struct {
 type peer struct {
 	tenant, id string
 	key        peerKey
-	client     *backend.Client
-	breaker    *breaker.Breaker
-	courier    *courier
-	stats      *peerStats
+	// decides is the digest of what of its settings a decision may depend on
+	// besides its document: who asks, who is trusted, and where that may be.
+	decides [sha256.Size]byte
+	client  *backend.Client
+	breaker *breaker.Breaker
+	courier *courier
+	stats   *peerStats
 
 	lastFailure atomic.Uint32 // an ahp.FailureClass
 }

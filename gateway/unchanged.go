@@ -23,10 +23,11 @@ func (g *Gateway) makingOf(t *config.Tenant) making {
 // unchanged reports whether assembling t would make a party that is equal to p,
 // which may be nil. With p its answers are kept: they were given by the same
 // backends under the same terms, and the note in front of each counts hops of
-// the same document. A tenant with backends that are asked for their
-// subscriptions is always assembled, because the answers are not known yet.
-func (g *Gateway) unchanged(t *config.Tenant, p *party) bool {
-	return p != nil && t.Unchanged(&p.made.tenant) && len(p.discovered) == 0 && g.secretsOf(t) == p.made.secrets
+// the same document. A tenant with backends that are asked for
+// their subscriptions is assembled where ask is set, because the answers are
+// not known yet.
+func (g *Gateway) unchanged(t *config.Tenant, p *party, ask bool) bool {
+	return p != nil && t.Unchanged(&p.made.tenant) && (!ask || len(p.discovered) == 0) && g.secretsOf(t) == p.made.secrets
 }
 
 // secretsOf returns the digest of what the references to secrets in t's

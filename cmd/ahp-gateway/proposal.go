@@ -42,7 +42,7 @@ func (s *server) apply(ctx context.Context, c admin.Change) (generation uint64, 
 // propose serves what the files would say with a change in them, and then puts
 // the change in place. A restart in between finds the files as they were, and
 // nobody was told otherwise.
-func (s *server) propose(ctx context.Context, stop chan os.Signal, q proposal) applied {
+func (s *server) propose(stop chan os.Signal, q proposal) applied {
 	log := s.log.With("cause", "admin API")
 	// A change of other files that loop has still to notice stays to be noticed
 	// if this comes to nothing.
@@ -66,15 +66,18 @@ func (s *server) propose(ctx context.Context, stop chan os.Signal, q proposal) a
 	}
 	var restart []string
 	if err == nil {
-		unlessStopped(q.ctx, stop, func(ctx context.Context) { restart, err = s.Propose(ctx, f) })
+		unlessStopped(q.ctx, stop, func(ctx context.Context) {
+			restart, err = s.Propose(ctx, f, func() error {
+				err := q.change.Commit()
+				if err != nil {
+					log.Error("a change was served and cannot be stored: it is taken back", "error", err)
+				}
+				return err
+			})
+		})
 	}
 	if err != nil {
 		s.files, s.known = files, known
-		return applied{err: err}
-	}
-	if err := q.change.Commit(); err != nil {
-		log.Error("a change was served and cannot be stored: it is taken back", "error", err)
-		s.reload(ctx, stop, "a change could not be stored", nil)
 		return applied{err: err}
 	}
 	s.loader.Made(q.change.Change)

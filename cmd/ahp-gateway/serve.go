@@ -253,7 +253,7 @@ func (s *server) loop(ctx context.Context, hangup <-chan os.Signal, stop chan os
 			s.reload(ctx, stop, sig.String(), nil)
 			w.watch(s.files, s.known)
 		case q := <-s.proposals:
-			q.answer <- s.propose(ctx, stop, q)
+			q.answer <- s.propose(stop, q)
 			w.watch(s.files, s.known)
 		case <-s.news():
 			if !s.reload(ctx, stop, "the store of tenants has changed", nil) {

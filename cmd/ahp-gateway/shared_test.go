@@ -16,10 +16,12 @@ import (
 	"github.com/ahp-gateway/ahp-gateway/internal/redistest"
 )
 
-// send posts a message and returns the answer's body.
-func send(t testing.TB, url string, message []byte) string {
+// send posts a message over a connection of its own and returns the answer's body.
+func send(t testing.TB, url string, message []byte) string { return post(t, once, url, message) }
+
+func post(t testing.TB, client *http.Client, url string, message []byte) string {
 	t.Helper()
-	resp, err := once.Post(url+"/hooks", "application/json", bytes.NewReader(message))
+	resp, err := client.Post(url+"/hooks", "application/json", bytes.NewReader(message))
 	if err != nil {
 		return err.Error()
 	}
@@ -29,6 +31,46 @@ func send(t testing.TB, url string, message []byte) string {
 		t.Errorf("answer = %d, %v; want 200 and a body", resp.StatusCode, err)
 	}
 	return string(body)
+}
+
+// Of three processes that get every event at once, one evaluates it.
+func TestThreeOfTheBinaryEvaluateOnce(t *testing.T) {
+	const events = 10_000
+	server, backend := redistest.Start(t), fakebackend.Start(t, fakebackend.Behave("deny"))
+	dir := folder(t, "gateway.yaml", openFile(onePolicy(backend.URL), "shared: {redis: {url: redis://"+server.Address+", timeout: 5s}}"))
+	var replicas []*process
+	var urls []string
+	for range 3 {
+		p := launch(t, "serve", "--config", filepath.Join(dir, "gateway.yaml"))
+		public, _ := p.urls()
+		replicas, urls = append(replicas, p), append(urls, public)
+	}
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 16}}
+	defer client.CloseIdleConnections()
+	var senders sync.WaitGroup
+	for range 16 {
+		senders.Go(func() {
+			for range events / 16 {
+				message := newEvent(ahp.V01).message()
+				var each sync.WaitGroup
+				for _, url := range urls {
+					each.Go(func() {
+						if got := post(t, client, url, message); !strings.Contains(got, denied) {
+							t.Errorf("answer = %s; want a deny", got)
+						}
+					})
+				}
+				each.Wait()
+			}
+		})
+	}
+	senders.Wait()
+	if got := backend.Count(); got != events {
+		t.Errorf("%d events to 3 replicas made %d evaluations; want as many", events, got)
+	}
+	for _, p := range replicas {
+		p.quit()
+	}
 }
 
 // Two processes evaluate an event once. If the one that does is killed, the
