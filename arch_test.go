@@ -48,7 +48,7 @@ var architecture = map[string]rule{
 		modules: []string{"github.com/sony/gobreaker/v2"},
 	},
 	"cmd/ahp-gateway": {
-		ours:    []string{"admin", "ahp", "audit", "config", "gateway", "internal/samplepolicy", "routing", "sealed", "telemetry"},
+		ours:    []string{"admin", "ahp", "audit", "config", "gateway", "internal/samplepolicy", "routing", "sealed", "shared", "telemetry"},
 		modules: []string{"github.com/fsnotify/fsnotify", "github.com/spf13/cobra"},
 		tests:   []string{"internal/fakebackend", "internal/redistest"},
 	},

@@ -581,11 +581,49 @@ func TestRecordsOfStrangers(t *testing.T) {
 }
 
 // failing is a store that fails as a full or broken disk does.
-type failing struct{ admin.Store }
+type failing struct {
+	admin.Store
+	err error
+}
 
-func (failing) Get(context.Context, string) ([]byte, error)       { return nil, errors.New("broken") }
-func (failing) Put(context.Context, string, []byte, string) error { return errors.New("broken") }
-func (failing) Delete(context.Context, string, string) error      { return errors.New("broken") }
+func (s failing) Get(context.Context, string) ([]byte, error)       { return nil, s.err }
+func (s failing) Put(context.Context, string, []byte, string) error { return s.err }
+func (s failing) Delete(context.Context, string, string) error      { return s.err }
+
+// A store that cannot be had is no fault of the API's: it asks to come again.
+func TestStoreUnavailable(t *testing.T) {
+	r := newRig(t)
+	_, etag := r.create("acme")
+	gone := fmt.Errorf("%w: timeout; nothing was changed", admin.ErrUnavailable)
+	expect := func(when string, a *reply) {
+		t.Helper()
+		if a.status != 503 || a.word() != "store-unavailable" || a.header.Get("Retry-After") == "" || !strings.Contains(a.Detail, "nothing was changed") {
+			t.Errorf("%s = %d %s; want 503 that says why, and Retry-After", when, a.status, a.body)
+		}
+	}
+	whole := r.store
+	r.failure = gone
+	expect("DELETE that Apply refuses", r.do("DELETE", "tenants/acme", "", "If-Match: "+etag))
+	r.failure = nil
+	if err := r.api.Use(r.file, putless{failing{whole, gone}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	expect("DELETE that cannot be stored", r.do("DELETE", "tenants/acme", "", "If-Match: "+etag))
+	if err := r.api.Use(r.file, failing{whole, gone}, nil); err != nil {
+		t.Fatal(err)
+	}
+	expect("DELETE of what cannot be read", r.do("DELETE", "tenants/acme", "", "If-Match: "+etag))
+	expect("GET", r.do("GET", "tenants/absent", ""))
+	expect("GET of all", r.do("GET", "tenants", ""))
+	if got := r.read("tenants/acme.yaml"); !strings.Contains(got, "acme") {
+		t.Errorf("document = %s; want what it was", got)
+	}
+}
+
+// putless can be read alone.
+type putless struct{ failing }
+
+func (s putless) Get(ctx context.Context, id string) ([]byte, error) { return s.Store.Get(ctx, id) }
 
 // Every answer that the description has is one that is given.
 func TestEveryAnswer(t *testing.T) {
@@ -665,7 +703,11 @@ func TestEveryAnswer(t *testing.T) {
 	r.write("tenants/acme.yaml", document)
 	r.use()
 	whole := r.store
-	r.store = failing{whole}
+	r.store = failing{whole, admin.ErrUnavailable}
+	r.use()
+	r.do("GET", "tenants/unstored", "")
+	r.do("GET", "tenants", "")
+	r.store = failing{whole, errors.New("broken")}
 	r.use()
 	r.do("GET", "tenants/unstored", "")
 	r.do("POST", "tenants", `{"id": "unstored", "registration": `+registration+`}`)

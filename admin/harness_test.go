@@ -70,6 +70,8 @@ type rig struct {
 	file       *config.File
 	generation uint64
 	records    []*audit.Record
+	// failure is what a change comes to, if it is set.
+	failure error
 	// meanwhile is called when a change is about to be put in place.
 	meanwhile func()
 	// refuse is why no change can be served.
@@ -127,6 +129,9 @@ func (r *rig) apply(ctx context.Context, c admin.Change) (uint64, error) {
 	defer r.mu.Unlock()
 	if ctx.Err() != nil {
 		return 0, ctx.Err()
+	}
+	if r.failure != nil {
+		return 0, r.failure
 	}
 	undo := func() error { return nil }
 	if c.Begin != nil {

@@ -55,6 +55,7 @@ const (
 	badSecret
 	busy
 	storeFailed
+	storeAbsent
 	kindCount
 )
 
@@ -90,6 +91,7 @@ var kinds = [kindCount]struct {
 	badSecret:        {"bad-secret", http.StatusUnprocessableEntity, "The body is not usable as a secret."},
 	busy:             {"busy", http.StatusServiceUnavailable, "The change could not be made in time."},
 	storeFailed:      {"store-failed", http.StatusInternalServerError, "The store failed."},
+	storeAbsent:      {"store-unavailable", http.StatusServiceUnavailable, "The store cannot be had."},
 }
 
 // problem returns the answer that says what is wrong.

@@ -279,7 +279,7 @@ func everySecretAnswer(t testing.TB) map[string]bool {
 		r.refuse = refused
 		ask(o.body)
 		r.refuse = nil
-		r.store = failing{whole}
+		r.store = failing{whole, errors.New("broken")}
 		r.use()
 		ask(o.body)
 		r.store = whole

@@ -106,8 +106,8 @@ func (c *call) tag(t *config.Tenant, managed bool) (string, *answer) {
 		if err == nil {
 			return tagOf(data), nil
 		}
-		if !errors.Is(err, ErrAbsent) && !errors.Is(err, ErrForeign) {
-			return "", storeFailed.problem(err.Error())
+		if refused := failure(err); refused != nil {
+			return "", refused
 		}
 	}
 	return tagOf(t.Document().JSON()), nil
@@ -159,7 +159,7 @@ func (c *call) stored() (*stored, *answer) {
 	case errors.Is(err, ErrForeign):
 		return nil, notOurs.problem(c.store.Place(c.tenant) + " is no regular file.")
 	case err != nil:
-		return nil, storeFailed.problem(err.Error())
+		return nil, failure(err)
 	}
 	doc, err := config.ParseTenant(c.store.Place(c.tenant), data)
 	if err != nil {
@@ -169,6 +169,19 @@ func (c *call) stored() (*stored, *answer) {
 		return nil, notOurs.problem(c.store.Place(c.tenant) + " was written by hand and holds another tenant.")
 	}
 	return &stored{doc, tagOf(data)}, nil
+}
+
+// failure answers that the store could not be read, unless that is what err says
+// of one document.
+func failure(err error) *answer {
+	switch {
+	case errors.Is(err, ErrAbsent), errors.Is(err, ErrForeign):
+		return nil
+	case errors.Is(err, ErrUnavailable):
+		return storeAbsent.problem(err.Error())
+	default:
+		return storeFailed.problem(err.Error())
+	}
 }
 
 func (c *call) createTenant() *answer {
@@ -186,7 +199,7 @@ func (c *call) createTenant() *answer {
 	return c.inTurn(func() *answer {
 		switch _, refused := c.stored(); {
 		case c.store == nil:
-			return notOurs.problem("The gateway file has no tenantsDir to put it into.")
+			return notOurs.problem("The gateway file has no tenantsDir to put it into, or its store cannot be used.")
 		case c.served(c.tenant) != nil || refused == nil:
 			return tenantExists.problem("")
 		case refused.status != http.StatusNotFound:
@@ -456,6 +469,8 @@ func (c *call) refusal(sent *config.TenantDocument, err, failed error) *answer {
 		return unauthenticated.problem("What the key may do has changed while the request waited.")
 	case errors.Is(failed, ErrChanged):
 		return matchFailed.problem("It was changed by other means at the same time.")
+	case errors.Is(err, ErrUnavailable):
+		return storeAbsent.problem(err.Error())
 	case failed != nil:
 		return storeFailed.problem(failed.Error())
 	case len(mistakes) > 0:

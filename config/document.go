@@ -3,8 +3,8 @@ package config
 import (
 	"encoding/hex"
 	"encoding/json"
-	"regexp"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"

@@ -96,15 +96,21 @@ func (r *reader) file(s spot) *File {
 		section = r.object(api)
 		r.storedSecrets(section, o, &f)
 	}
-	r.tenants(o, &f, &base, burstSet)
+	to := r.tenants(o, &f, &base, burstSet)
 	if hasAPI {
 		r.adminAPI(api, section, &f)
+	}
+	if to != nil {
+		if to.stored {
+			r.storedTenants(&f, to)
+		}
+		r.overlaps(to.list.members, f.Tenants)
 	}
 	o.done()
 	if hasAuth && len(f.Tenants) > 0 && f.Tenants[0].Open {
 		r.mistake(auth, "", "is for a file with tenants", "list tenants; the open tenant of this file looks at no credential")
 	} else {
-		r.mapped(maps, f.Tenants)
+		r.mapped(maps, &f)
 	}
 	if hasListen && len(f.Tenants) == 1 && f.Tenants[0].Open && !isLoopbackAddress(f.Listen) {
 		r.mistake(listen, shown(f.Listen),

@@ -35,8 +35,10 @@ func (p *printer) file(f *File) []byte {
 		p.tenantBody(&f.Tenants[0])
 		return p.out
 	}
-	if len(f.Tenants) == 0 { // only a folder can say that there is none
-		p.text("tenantsDir", f.TenantsDir)
+	if len(f.Tenants) == 0 { // only a folder or a store can say that there is none
+		if f.TenantsDir != "" {
+			p.text("tenantsDir", f.TenantsDir)
+		}
 		return p.out
 	}
 	p.open("tenants")
@@ -125,6 +127,7 @@ func (p *printer) adminAPI(a *AdminAPI) {
 	p.open("adminApi")
 	p.keys(a.Keys)
 	p.bool("trustDocuments", a.TrustDocuments)
+	p.text("store", a.Store)
 	p.storedSecrets(a)
 	p.close()
 }

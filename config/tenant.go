@@ -13,20 +13,30 @@ import (
 
 const openTenant = "default"
 
-// tenants reads the one open tenant at the top of the file, or the list.
-func (r *reader) tenants(o *object, f *File, base *baseSettings, burstSet bool) {
+// roster is what tenants are read under, and what they are added to.
+type roster struct {
+	terms  *tenantTerms
+	list   *tenantList
+	kept   tenantFiles
+	stored bool // there are also those of the store
+}
+
+// tenants reads the one open tenant at the top of the file, or the list and the
+// folder, and returns what others can be added to; nil with an open one.
+func (r *reader) tenants(o *object, f *File, base *baseSettings, burstSet bool) *roster {
 	registration, hasRegistration := o.get("registration")
 	backends, hasBackends := o.get("backends")
 	secrets, hasSecrets := o.get("secrets")
 	tenants, hasTenants := o.get("tenants")
 	dir, hasDir := o.get("tenantsDir")
 	if !o.usable() {
-		return
+		return nil
 	}
-	if !hasTenants && !hasDir {
+	stored := readsStore(o)
+	if !hasTenants && !hasDir && !stored {
 		if !hasRegistration {
 			o.missing("registration", "write registration: with the path of a document for one open tenant, or tenants: or tenantsDir: for many")
-			return
+			return nil
 		}
 		t := Tenant{ID: openTenant, Open: true, Rate: f.Limits.Rate, InFlight: f.Limits.InFlightPerTenant,
 			Quota: f.Limits.quota(), Weight: defaultWeight}
@@ -43,7 +53,7 @@ func (r *reader) tenants(o *object, f *File, base *baseSettings, burstSet bool) 
 		}
 		r.documents(&t, registration, backends, defaults, f.Limits.Budget)
 		f.Tenants = []Tenant{t}
-		return
+		return nil
 	}
 	for _, x := range []struct {
 		at    spot
@@ -61,7 +71,7 @@ func (r *reader) tenants(o *object, f *File, base *baseSettings, burstSet bool) 
 	if n, ok := o.fields["tls"]; ok {
 		terms.clients = spot{node: n}.has("clientCAFile")
 	}
-	list := newTenantList()
+	to := &roster{terms: terms, list: newTenantList(), kept: r.loader.under(terms, r.change), stored: stored}
 	if hasTenants && r.is(tenants, kindList, "write a list of tenants") {
 		if len(tenants.items) == 0 {
 			r.mistake(tenants, "", "is an empty list", "write at least one tenant with id, keys and registration")
@@ -69,14 +79,14 @@ func (r *reader) tenants(o *object, f *File, base *baseSettings, burstSet bool) 
 		for i := range tenants.items {
 			at := tenants.item(i)
 			t, claims := r.tenant(at, terms)
-			list.add(r, member{at: at}, &claims)
+			to.list.add(r, member{at: at}, &claims)
 			f.Tenants = append(f.Tenants, t)
 		}
 	}
 	if hasDir {
-		r.tenantsDir(dir, f, terms, list)
+		r.tenantsDir(dir, f, to)
 	}
-	r.overlaps(list.members, f.Tenants)
+	return to
 }
 
 // tenantTerms are all that reading a tenant takes from the rest of the gateway
@@ -176,6 +186,24 @@ func (l *tenantList) add(r *reader, m member, c *claims) {
 			continue
 		}
 		l.names[n.name] = m.key(n.at)
+	}
+}
+
+// remove takes back what add has added last.
+func (l *tenantList) remove(m member, c *claims) {
+	l.members = l.members[:len(l.members)-1]
+	if c.id.node != nil && l.ids[c.id.text] == m.String() {
+		delete(l.ids, c.id.text)
+	}
+	for _, k := range c.keys {
+		if l.keys[k.key.SHA256] == m.key(k.at) {
+			delete(l.keys, k.key.SHA256)
+		}
+	}
+	for _, n := range c.names {
+		if l.names[n.name] == m.key(n.at) {
+			delete(l.names, n.name)
+		}
 	}
 }
 

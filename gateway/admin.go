@@ -22,7 +22,11 @@ func (g *Gateway) newPrivate(address net.Addr) *http.Server {
 		if g.stats.lastGood.Load() {
 			state = "ready, with the last good configuration: the present one has a mistake"
 		}
-		plain(w, http.StatusOK, state+g.common.trouble())
+		state += g.common.trouble()
+		if g.stored != nil {
+			state += g.stored().trouble()
+		}
+		plain(w, http.StatusOK, state)
 	})
 	if g.metrics != nil {
 		mux.Handle("GET /metrics", g.metrics)

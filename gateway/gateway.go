@@ -57,6 +57,10 @@ type Options struct {
 	// served because the present one has a mistake. Until a Reload has been done,
 	// metrics and /readyz tell so.
 	LastGood bool
+	// Stored tells how it stands with the documents of tenants in the store that
+	// replicas share, at any time and from any goroutine. It returns nil where
+	// there are none to follow. Nil is that there never are.
+	Stored func() *Stored
 	// Version is that of the program, for User-Agent and operators.
 	Version string
 }
@@ -92,6 +96,7 @@ type Gateway struct {
 
 	fingerprints *dedupe.Fingerprints
 	common       *common // nil unless replicas share state
+	stored       func() *Stored
 
 	public   *fasthttp.Server
 	listener net.Listener // nil until Start has succeeded
@@ -129,6 +134,7 @@ func New(ctx context.Context, f *config.File, o Options) (*Gateway, error) {
 		owners:    newOwners(f.Metrics.Tenants),
 
 		fingerprints: dedupe.NewFingerprints(),
+		stored:       o.Stored,
 
 		rediscoverEvery: rediscoverEvery,
 	}
@@ -171,6 +177,9 @@ func New(ctx context.Context, f *config.File, o Options) (*Gateway, error) {
 	err = g.instrument(o.MeterProvider.Meter(scope))
 	if err == nil {
 		err = g.instrumentCommon(o.MeterProvider.Meter(scope))
+	}
+	if err == nil {
+		err = g.instrumentStored(o.MeterProvider.Meter(scope))
 	}
 	if err == nil {
 		err = g.openAudit(f, o.Stdout)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"os"
+	"strings"
 
 	"github.com/ahp-gateway/ahp-gateway/admin"
 	"github.com/ahp-gateway/ahp-gateway/config"
@@ -50,10 +51,19 @@ func (s *server) propose(stop chan os.Signal, q proposal) applied {
 	var f *config.File
 	var warnings []config.Mistake
 	var err error
-	if q.change.Begin != nil {
-		if undo, err = q.change.Begin(); err != nil {
-			return applied{err: err}
-		}
+	follower, stored := s.follower.Load(), strings.HasPrefix(q.change.Path, config.StoredName(""))
+	switch {
+	case !stored:
+	case follower == nil:
+		err = admin.ErrUnavailable
+	default: // before anything is served that cannot be stored
+		err = follower.ready()
+	}
+	if err == nil && q.change.Begin != nil {
+		undo, err = q.change.Begin()
+	}
+	if err != nil {
+		return applied{err: err}
 	}
 	if f, warnings, err = s.load(q.change.Change); err == nil {
 		err = q.change.Check(warnings)
@@ -77,9 +87,12 @@ func (s *server) propose(stop chan os.Signal, q proposal) applied {
 		}
 		return applied{err: err}
 	}
-	if q.change.Data == nil {
+	s.loader.Made(q.change.Change)
+	switch {
+	case stored: // it is no file that is watched
+	case q.change.Data == nil:
 		delete(s.known, q.change.Path)
-	} else {
+	default:
 		s.known[q.change.Path] = sha256.Sum256(q.change.Data)
 	}
 	s.adopt(f, restart, log)
@@ -89,7 +102,7 @@ func (s *server) propose(stop chan os.Signal, q proposal) applied {
 // offerAPI has the admin API go by f, which is served.
 func (s *server) offerAPI(f *config.File) {
 	folder := ""
-	if len(f.AdminAPI.Keys) > 0 {
+	if f.AdminAPI.Store == "directory" {
 		folder = f.TenantsDir
 	}
 	if folder != s.folder {
@@ -105,6 +118,9 @@ func (s *server) offerAPI(f *config.File) {
 	var store admin.Store
 	if s.store != nil {
 		store = s.store
+	}
+	if follower := s.follower.Load(); follower != nil {
+		store = follower
 	}
 	secrets, err := f.AdminAPI.Secrets(nil)
 	if err != nil {
