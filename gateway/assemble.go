@@ -106,10 +106,7 @@ func (g *Gateway) assembleParty(f *config.File, t *config.Tenant, previous *part
 		if previous.limiter.Limits == limits {
 			p.limiter = previous.limiter
 		}
-		if previous.seat != nil && previous.seat.Weight == t.Weight {
-			p.seat = previous.seat
-		}
-		p.allowance = previous.allowance
+		p.seat, p.allowance = previous.seat, previous.allowance
 	} else {
 		p.stats = g.owners.partyStats(t.ID)
 		p.observed = dedupe.NewSeen(observedEvents, observedFor)
@@ -119,6 +116,9 @@ func (g *Gateway) assembleParty(f *config.File, t *config.Tenant, previous *part
 	}
 	if p.limiter == nil {
 		p.limiter = g.newLimiter(t.ID, limits)
+		if previous != nil {
+			p.limiter.Continue(previous.limiter)
+		}
 	}
 	if p.seat == nil && !t.Open { // an open one is alone
 		p.seat = tenant.NewSeat(t.Weight)

@@ -246,6 +246,11 @@ func (g *Gateway) store(snap *snapshot) {
 	g.current.Store(snap)
 	g.room.tenants.Store(int64(len(snap.parties)))
 	g.places.Divide(len(snap.parties))
+	for _, p := range snap.parties {
+		if p.seat != nil {
+			g.places.Weigh(p.seat, p.made.tenant.Weight)
+		}
+	}
 	g.stats.generation.Store(snap.generation)
 }
 
