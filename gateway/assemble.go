@@ -37,6 +37,7 @@ func (g *Gateway) assemble(ctx context.Context, f *config.File, previous *snapsh
 	s := &snapshot{
 		generation: 1,
 		file:       f,
+		claims:     g.owners.claim(),
 		budget:     f.Limits.Budget,
 		failClosed: ahp.AppendDeny(nil, f.FailClosed.Reason, f.FailClosed.Code),
 	}
@@ -55,7 +56,7 @@ func (g *Gateway) assemble(ctx context.Context, f *config.File, previous *snapsh
 		p := known[t.ID]
 		if !sameRest || !g.unchanged(t, p) {
 			var err error
-			if p, err = g.assembleParty(f, t, p, peers); err != nil {
+			if p, err = g.assembleParty(s, t, p, peers); err != nil {
 				return nil, fmt.Errorf("gateway: tenant %s: %w", t.ID, err)
 			}
 		}
@@ -93,7 +94,8 @@ func closePeers(s, kept *snapshot) {
 
 // assembleParty returns the tenant at work, still without documents, and adds
 // its backends to peers.
-func (g *Gateway) assembleParty(f *config.File, t *config.Tenant, previous *party, peers map[*config.Hook]*peer) (*party, error) {
+func (g *Gateway) assembleParty(s *snapshot, t *config.Tenant, previous *party, peers map[*config.Hook]*peer) (*party, error) {
+	f := s.file
 	p := &party{
 		id:      t.ID,
 		made:    g.makingOf(t),
@@ -108,7 +110,7 @@ func (g *Gateway) assembleParty(f *config.File, t *config.Tenant, previous *part
 		}
 		p.seat, p.allowance = previous.seat, previous.allowance
 	} else {
-		p.stats = g.owners.partyStats(t.ID)
+		p.stats = s.claims.partyStats(t.ID)
 		p.observed = dedupe.NewSeen(observedEvents, observedFor)
 		p.questions = newQuestions()
 		p.share = new(share)
@@ -127,7 +129,7 @@ func (g *Gateway) assembleParty(f *config.File, t *config.Tenant, previous *part
 	for _, r := range t.Registrations {
 		for i := range r.Hooks {
 			h := &r.Hooks[i]
-			b, err := g.assemblePeer(f, t, h, p, previous)
+			b, err := g.assemblePeer(s, t, h, p, previous)
 			if err != nil {
 				return nil, fmt.Errorf("snapshot %s: backend %s: %w", r.Version, h.ID, err)
 			}
@@ -241,8 +243,8 @@ func modeOf(m config.Mode) routing.Mode {
 
 // assemblePeer returns the tenant's backend for h: that of the other document
 // or of the previous snapshot if nothing about it has changed.
-func (g *Gateway) assemblePeer(f *config.File, t *config.Tenant, h *config.Hook, p, previous *party) (*peer, error) {
-	own := t.Backends[h.ID]
+func (g *Gateway) assemblePeer(s *snapshot, t *config.Tenant, h *config.Hook, p, previous *party) (*peer, error) {
+	f, own := s.file, t.Backends[h.ID]
 	settings := g.backendConfig(f, t, h, own)
 	trust, err := identify(&settings, &own)
 	if err != nil {
@@ -273,7 +275,7 @@ func (g *Gateway) assemblePeer(f *config.File, t *config.Tenant, h *config.Hook,
 		return nil, err
 	}
 	if stats == nil {
-		stats = g.owners.peerStats(p, h.ID)
+		stats = s.claims.peerStats(p, h.ID)
 	}
 	b := &peer{tenant: t.ID, id: h.ID, key: key, decides: deciding(&settings, trust), client: client, stats: stats}
 	b.breaker = breaker.New(client, breaker.Settings{
