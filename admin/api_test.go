@@ -145,6 +145,49 @@ func TestPages(t *testing.T) {
 	}
 }
 
+// While the last good configuration is served its tenants are shown, none is
+// changed, and every refusal says what to do.
+func TestLastGood(t *testing.T) {
+	r := newRig(t)
+	r.create("acme")
+	before := r.listing()
+	// It was kept as one file, without the folder, or is one without a tenant.
+	printed, _, err := config.ParseWhole("last-good.yaml", r.file.PrintWhole(), environ)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, store := range map[string]admin.Store{"without a folder": nil, "with a folder": r.store} {
+		if err := r.api.Use(printed, store, true); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []struct{ method, path, body string }{
+			{"POST", "tenants", document("new", "key-of-new-0123456")}, {"PUT", "tenants/acme", document("acme", "new-key-0123456789")},
+			{"DELETE", "tenants/acme", ""}, {"DELETE", "tenants/listed", ""}, {"DELETE", "tenants/absent", ""},
+			{"POST", "tenants/acme/keys", ""}, {"POST", "tenants/acme/keys:rotate", ""}, {"DELETE", "tenants/acme/keys/0123456789", ""},
+		} {
+			a := r.do(c.method, c.path, c.body, "If-Match: *")
+			if a.status != 409 || a.word() != "not-managed" || a.Detail != "The last good configuration is served: correct the file first." {
+				t.Errorf("%s: %s %s = %d %s; want 409 that says what is served", name, c.method, c.path, a.status, a.body)
+			}
+		}
+		var page admin.Page
+		if a := r.do("GET", "tenants", ""); a.status != 200 || json.Unmarshal([]byte(a.body), &page) != nil || !page.LastGood || len(page.Tenants) != 2 {
+			t.Errorf("%s: GET tenants = %d %s; want two, of the last good configuration", name, a.status, a.body)
+		}
+		if a := r.do("GET", "tenants/acme", ""); a.status != 200 {
+			t.Errorf("%s: GET tenants/acme = %d %s; want it shown", name, a.status, a.body)
+		}
+	}
+	if got := r.listing(); got != before {
+		t.Errorf("the folder holds %s; want it unchanged, %s", got, before)
+	}
+	r.use() // the file is corrected
+	if a := r.do("GET", "tenants", ""); strings.Contains(a.body, "lastGood") {
+		t.Errorf("GET tenants of the present configuration = %s; want nothing of lastGood", a.body)
+	}
+	r.create("other")
+}
+
 // Tenants of the operator are shown without secrets, and not changed.
 func TestTenantsOfTheOperator(t *testing.T) {
 	r := newRig(t,
@@ -389,7 +432,7 @@ func TestAuthentication(t *testing.T) {
 	}
 	f := *r.file
 	f.AdminAPI = config.AdminAPI{}
-	if err := r.api.Use(&f, nil); err != nil {
+	if err := r.api.Use(&f, nil, false); err != nil {
 		t.Fatal(err)
 	}
 	if a := httpServe(r.api, request("GET", "/admin/v1/tenants", "")); a.Code != 404 || strings.Contains(a.Body.String(), "problem") {
@@ -654,7 +697,7 @@ func TestEveryAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.write("tenants/acme.yaml", "{")
-	if err := r.api.Use(without(r.file, "acme"), r.store); err != nil {
+	if err := r.api.Use(without(r.file, "acme"), r.store, false); err != nil {
 		t.Fatal(err)
 	}
 	r.do("GET", "tenants/acme", "")

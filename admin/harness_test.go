@@ -102,7 +102,7 @@ func (r *rig) use() {
 		r.t.Fatal(err)
 	}
 	r.file = f
-	if err := r.api.Use(f, r.store); err != nil {
+	if err := r.api.Use(f, r.store, false); err != nil {
 		r.t.Fatal(err)
 	}
 }
@@ -128,7 +128,7 @@ func (r *rig) apply(ctx context.Context, c admin.Change) (uint64, error) {
 	}
 	r.file = f
 	r.generation++
-	return r.generation, r.api.Use(f, r.store)
+	return r.generation, r.api.Use(f, r.store, false)
 }
 
 func (r *rig) tenants(name string) string { return filepath.Join(r.dir, "tenants", name) }

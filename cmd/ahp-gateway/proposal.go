@@ -75,8 +75,9 @@ func (s *server) propose(stop chan os.Signal, q proposal) applied {
 	return applied{generation: s.Generation()}
 }
 
-// offerAPI has the admin API go by f, which is served.
-func (s *server) offerAPI(f *config.File) {
+// offerAPI has the admin API go by f, which is served, and which lastGood says was
+// kept from before.
+func (s *server) offerAPI(f *config.File, lastGood bool) {
 	folder := ""
 	if len(f.AdminAPI.Keys) > 0 {
 		folder = f.TenantsDir
@@ -95,7 +96,7 @@ func (s *server) offerAPI(f *config.File) {
 	if s.store != nil {
 		store = s.store
 	}
-	if err := s.api.Use(f, store); err != nil {
+	if err := s.api.Use(f, store, lastGood); err != nil {
 		s.log.Error("the admin API goes by an older configuration", "error", err)
 	}
 }

@@ -121,7 +121,7 @@ func (p program) serve(ctx context.Context, o serveOptions) error {
 	if err != nil {
 		return err
 	}
-	s.offerAPI(f)
+	s.offerAPI(f, mistakes != nil)
 	if err := p.announce(s.service); err != nil {
 		s.log.Error("standard output", "error", err)
 	}
@@ -281,7 +281,7 @@ func (s *server) reload(ctx context.Context, stop chan os.Signal, cause string, 
 // adopt goes by f, which is served since just now.
 func (s *server) adopt(f *config.File, restart []string, log *slog.Logger) {
 	s.drain = f.Limits.DrainTimeout
-	s.offerAPI(f)
+	s.offerAPI(f, false)
 	log.Info("configuration reloaded")
 	s.keep(f)
 	for _, setting := range restart {
