@@ -253,9 +253,15 @@ func (g *Gateway) openAudit(f *config.File, stdout io.Writer) error {
 
 // store makes snap the one that requests are served from.
 func (g *Gateway) store(snap *snapshot) {
+	snap.claims.settle()
 	g.current.Store(snap)
 	g.room.tenants.Store(int64(len(snap.parties)))
 	g.places.Divide(len(snap.parties))
+	for _, p := range snap.parties {
+		if p.seat != nil {
+			g.places.Weigh(p.seat, p.made.tenant.Weight)
+		}
+	}
 	g.stats.generation.Store(snap.generation)
 }
 
