@@ -325,6 +325,30 @@ func place(t *testing.T, text, what string) string {
 	return fmt.Sprintf("%d:%d", 1+strings.Count(before, "\n"), i-strings.LastIndexByte(before, '\n'))
 }
 
+// A key that has expired counts as none: what is rotated keeps one that can be
+// used, and the last of those cannot be removed. The expired one can.
+func TestExpiredKeys(t *testing.T) {
+	r := newRig(t)
+	const live, expired = "the-live-key-of-acme-01", "the-expired-key-of-acme"
+	tenant := fmt.Sprintf(`{"id": "acme", "keys": [{"sha256": %q}, {"sha256": %q, "expires": "2020-01-01T00:00:00Z"}], "registration": %s}`, digest(live), digest(expired), registration)
+	if a := r.do("POST", "tenants", tenant); a.status != 201 {
+		t.Fatalf("POST = %d %s; want 201", a.status, a.body)
+	}
+	if a := r.do("DELETE", "tenants/acme/keys/"+digest(live)[:8], ""); a.status != 409 || a.word() != "only-key" || !r.holds("acme", live) {
+		t.Errorf("DELETE of the only key that has not expired = %d %s; want 409", a.status, a.body)
+	}
+	rotated := r.do("POST", "tenants/acme/keys:rotate", "{}")
+	if want := []string{digest(live)[:8], digest(rotated.Key)[:8]}; !r.holds("acme", live) || !r.holds("acme", rotated.Key) || !slices.Equal(rotated.Result.Keys, want) {
+		t.Errorf("rotate = %d %s; want the expired key gone and %q left", rotated.status, rotated.body, want)
+	}
+	if a := r.do("PUT", "tenants/acme", tenant, "If-Match: *"); a.status != 200 {
+		t.Fatalf("PUT = %d %s; want 200", a.status, a.body)
+	}
+	if a := r.do("DELETE", "tenants/acme/keys/"+digest(expired)[:8], ""); a.status != 200 || !r.holds("acme", live) {
+		t.Errorf("DELETE of the expired key = %d %s; want it gone", a.status, a.body)
+	}
+}
+
 // YAML bodies get the positions of YAML, and no value is taken for another one
 // on the way to JSON.
 func TestYAMLBodies(t *testing.T) {
@@ -350,6 +374,18 @@ registration:
 		if a.status != 422 || len(a.Mistakes) == 0 || fmt.Sprintf("%d:%d %s", a.Mistakes[0].Line, a.Mistakes[0].Col, a.Mistakes[0].Path) != want {
 			t.Errorf("POST with %s = %d %s; want a mistake at %s", more, a.status, a.body, want)
 		}
+	}
+	// A time may stand without quotes, here and in what was written by hand.
+	dated := func(id string) string {
+		return strings.Replace(good, "id: acme", "id: "+id, 1) + `keys: [{sha256: "` + digest("key-of-"+id) + `", expires: 2036-01-01T00:00:00Z}]` + "\n"
+	}
+	if a := post(dated("dated")); a.status != 201 || !strings.Contains(r.read("tenants/dated.yaml"), `"expires": "2036-01-01T00:00:00Z"`) {
+		t.Errorf("POST with a time without quotes = %d %s, stored as %s; want 201 and a text", a.status, a.body, r.read("tenants/dated.yaml"))
+	}
+	r.write("tenants/byhand.yaml", dated("byhand"))
+	r.use()
+	if a := r.do("POST", "tenants/byhand/keys:rotate", "{}"); a.status != 200 || len(a.Result.Keys) != 2 {
+		t.Errorf("rotate of a key whose time has no quotes = %d %s; want 200 and two keys", a.status, a.body)
 	}
 	if a := post(good); a.status != 201 {
 		t.Errorf("POST of YAML = %d %s; want 201", a.status, a.body)

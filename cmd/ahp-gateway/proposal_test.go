@@ -60,6 +60,16 @@ func TestProposals(t *testing.T) {
 	if got := with(t, s.URL(), tenantKey("acme")); !strings.Contains(got, "HTTP 401") {
 		t.Errorf("answer after a change that could not be stored = %s; want 401", got)
 	}
+	// Also where another file has got a mistake by then.
+	steady := filepath.Join(dir, "tenants", "steady.yaml")
+	err = change(tenantFile("acme", backend.URL), func() error {
+		put(t, steady, "id: [")
+		return full
+	})
+	if got := with(t, s.URL(), tenantKey("acme")); !errors.Is(err, full) || !strings.Contains(got, "HTTP 401") {
+		t.Errorf("apply beside a mistake = %v, and then the answer is %s; want what Commit returned, and 401", err, got)
+	}
+	put(t, steady, tenantFile("steady", backend.URL))
 	if err := change("id: acme", func() error { t.Error("a change that is refused was put in place"); return nil }); len(config.AsMistakes(err)) == 0 {
 		t.Errorf("apply of a bad tenant = %v; want mistakes", err)
 	}
