@@ -95,7 +95,7 @@ func TestWeightOfPlaces(t *testing.T) {
 	}
 	after := r.current.Load().parties
 	if after[0].seat != before[0].seat || after[0].seat.Weight() != 9 || after[0].seat.Held() != 6 || after[1].seat != before[1].seat {
-		t.Errorf("after a reload the seat weighs %d and holds %d, or another one is there; want 9 and the 6 of before", after[0].seat.Weight(), after[0].seat.Held())
+		t.Fatalf("after a reload the seat weighs %d and holds %d, or another one is there; want 9 and the 6 of before", after[0].seat.Weight(), after[0].seat.Held())
 	}
 	waitMore := r.hold(slow, "b", 1, hostile)
 	passed(t, []*reply{r.post("/hooks", event01("y"), neighbour)})
