@@ -66,7 +66,7 @@ func (r *reader) mapped(maps []mapping, tenants []Tenant) {
 			continue
 		}
 		instead := "write the id of a tenant"
-		if near := nearest(m.tenant, ids); near != "" {
+		if near := r.nearest(m.tenant, ids); near != "" {
 			instead = "did you mean " + near + "?"
 		}
 		r.mistake(m.at, shown(m.tenant), "no tenant has this id", instead)
