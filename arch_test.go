@@ -104,6 +104,7 @@ var architecture = map[string]rule{
 		},
 	},
 	"tenant": {
+		ours:    []string{"egress"},
 		modules: []string{"github.com/go-jose/go-jose/v4", "github.com/hashicorp/golang-lru/v2", "golang.org/x/time"},
 		tests:   []string{"github.com/oauth2-proxy/mockoidc", "internal/fakeissuer"},
 	},

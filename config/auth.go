@@ -134,6 +134,9 @@ func (r *reader) issuer(s spot, hasResource bool) (Issuer, []mapping) {
 	if at, ok := o.get("scopes"); ok {
 		i.Scopes = r.scopes(at)
 	}
+	if at, ok := o.get("allowAddresses"); ok {
+		i.AllowAddresses = r.ranges(at)
+	}
 	o.done()
 	return i, maps
 }

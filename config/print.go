@@ -208,11 +208,7 @@ func (p *printer) backend(id string, b BackendSettings) {
 	p.bool("allowHTTP", b.AllowHTTP)
 	p.bool("allowPrivate", b.AllowPrivate)
 	if len(b.AllowAddresses) > 0 {
-		ranges := make([]string, len(b.AllowAddresses))
-		for i, r := range b.AllowAddresses {
-			ranges[i] = r.String()
-		}
-		p.texts("allowAddresses", ranges)
+		p.ranges("allowAddresses", b.AllowAddresses)
 	}
 	if b.ClientCertFile != "" {
 		p.text("clientCertFile", b.ClientCertFile)

@@ -1,6 +1,7 @@
 package tenant
 
 import (
+	"net/netip"
 	"runtime"
 	"slices"
 	"strings"
@@ -32,6 +33,11 @@ type Issuer struct {
 	KeysMaxAge time.Duration
 	// Scopes are what a token needs, all of them.
 	Scopes []string
+	// Allow are addresses that may be dialled for the issuer which otherwise may
+	// not. Its own host may have private addresses, because the operator wrote
+	// it, and loopback ones if it is itself loopback; every other host that its
+	// metadata names may have public ones.
+	Allow []netip.Prefix
 }
 
 // Issuers verifies access tokens. It is safe for concurrent use and starts no
@@ -69,10 +75,14 @@ func NewIssuers(settings []Issuer, previous *Issuers, report func(issuer string,
 		for _, a := range own.Algorithms {
 			i.algorithms = append(i.algorithms, jose.SignatureAlgorithm(a))
 		}
-		if old := previous.find(own.URL); old != nil {
+		switch old := previous.find(own.URL); {
+		case old == nil:
+			i.keys = newKeyring(own.URL, own.Allow, report)
+		case slices.Equal(old.Allow, own.Allow):
 			i.keys = old.keys
-		} else {
-			i.keys = newKeyring(own.URL, report)
+		default:
+			i.keys = newKeyring(own.URL, own.Allow, report)
+			i.keys.resume(old.keys)
 		}
 		s.list = append(s.list, i)
 		s.anyone = s.anyone || own.TenantClaim != ""

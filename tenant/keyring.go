@@ -22,6 +22,8 @@ import (
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
+
+	"github.com/ahp-gateway/ahp-gateway/egress"
 )
 
 const (
@@ -66,18 +68,26 @@ type keySet struct {
 	epoch uint64
 }
 
-func newKeyring(issuer string, report func(issuer string, err error)) *keyring {
+func newKeyring(issuer string, allow []netip.Prefix, report func(issuer string, err error)) *keyring {
 	return &keyring{issuer: issuer, report: report, client: &http.Client{
 		Timeout: fetchTimeout,
 		// The zero Proxy asks no environment variable.
 		Transport: &http.Transport{
-			DialContext:            (&net.Dialer{Timeout: fetchTimeout}).DialContext,
+			DialContext:            newReach(issuer, allow).dial,
 			TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12},
 			MaxResponseHeaderBytes: 64 << 10,
 			DisableKeepAlives:      true, // there is nothing more to ask for a long time
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
+}
+
+// resume takes over the keys that old has, and when it asked for them last.
+func (r *keyring) resume(old *keyring) {
+	old.mu.Lock()
+	defer old.mu.Unlock()
+	r.began, r.failure = old.began, old.failure
+	r.set.Store(old.set.Load())
 }
 
 // find returns the only key with that id, or of any id where it is "", that may
@@ -332,6 +342,7 @@ func transportFault(err error) string {
 	var certificate *tls.CertificateVerificationError
 	var resolve *net.DNSError
 	var late interface{ Timeout() bool }
+	var blocked egress.BlockedError
 	switch {
 	case errors.As(err, &certificate):
 		return "its certificate is not trusted"
@@ -339,6 +350,8 @@ func transportFault(err error) string {
 		return "it did not answer in time"
 	case errors.As(err, &resolve):
 		return "its host name cannot be resolved"
+	case errors.As(err, &blocked):
+		return "it cannot be reached: " + blocked.Error()
 	default:
 		return "it cannot be reached"
 	}
@@ -355,11 +368,7 @@ func isSecureURL(raw string) bool {
 	case "https":
 		return true
 	case "http":
-		if strings.EqualFold(u.Hostname(), "localhost") {
-			return true
-		}
-		a, err := netip.ParseAddr(u.Hostname())
-		return err == nil && a.Unmap().IsLoopback()
+		return isLoopbackHost(u.Hostname())
 	default:
 		return false
 	}
