@@ -63,7 +63,7 @@ type issuer struct {
 // NewIssuers returns the verifier of the issuers' tokens, or nil for none. The
 // keys that previous, which may be nil, has of an issuer are taken over, with
 // when it was last asked. report, which may be nil, is told when an issuer's
-// keys cannot be had, at most once in ten seconds and issuer, and with nil when
+// keys cannot be had, at most twice in ten seconds and issuer, and with nil when
 // they can again.
 func NewIssuers(settings []Issuer, previous *Issuers, report func(issuer string, err error)) *Issuers {
 	if len(settings) == 0 {

@@ -307,9 +307,12 @@ func TestRotation(t *testing.T) {
 		}
 		i.Publish(first)
 		d, now := trusting(t, nil, settingsOf(i)), time.Now()
+		alien := fakeissuer.NewKey(t, second.ID, jose.ES256).Sign(t, i.Claims(resource, "ahp_tenant", "acme"), nil)
 		claims := i.Claims(resource, "ahp_tenant", "acme", "exp", now.Unix()+7200)
 		old, young := first.Sign(t, claims, nil), second.Sign(t, claims, nil)
 		expect(t, "first key", d, old, now, "acme", OK)
+		// Somebody else has the issuer asked in vain, right before the new key.
+		expect(t, "a key that nobody has", d, alien, now.Add(time.Second), "", Refused)
 		if named {
 			i.Publish(first, second)
 		} else {
@@ -362,9 +365,11 @@ func TestFloodOfUnknownKeys(t *testing.T) {
 	if got := i.Requests(); got != 2 {
 		t.Fatalf("%d requests for the first token; want 2, metadata and keys", got)
 	}
-	for n, at := range []time.Duration{time.Second, 9 * time.Second, 10 * time.Second, 19 * time.Second, 20 * time.Second} {
+	// Two askings in ten seconds, of two requests each.
+	for n, at := range []time.Duration{1, 2, 9, 10, 10, 11, 11, 19, 20} {
+		at *= time.Second
 		flood(now.Add(at))
-		if got, want := i.Requests(), []int{2, 2, 4, 4, 6}[n]; got != want {
+		if got, want := i.Requests(), []int{4, 4, 4, 6, 6, 8, 8, 8, 10}[n]; got != want {
 			t.Errorf("%d requests after a flood at %v; want %d", got, at, want)
 		}
 	}
@@ -523,6 +528,49 @@ func TestUnusableKeys(t *testing.T) {
 			t.Error("isUsable(private key) = true; want false")
 		}
 	}
+}
+
+// A key that is listed twice is one key.
+func TestKeyListedTwice(t *testing.T) {
+	i := fakeissuer.Start(t, "")
+	a, b := fakeissuer.NewKey(t, "a", jose.ES256), fakeissuer.NewKey(t, "b", jose.ES256)
+	i.Publish(a, b, a)
+	token := a.Sign(t, i.Claims(resource, "ahp_tenant", "acme"), nil)
+	expect(t, "key that is listed twice", trusting(t, nil, settingsOf(i)), token, time.Now(), "acme", OK)
+}
+
+// A list without a key that could verify anything is a mistake of the issuer's:
+// the keys from before go on to hold, for as long as if it were down.
+func TestListWithoutKeys(t *testing.T) {
+	i := fakeissuer.Start(t, "")
+	key, young := fakeissuer.NewKey(t, "k", jose.ES256), fakeissuer.NewKey(t, "young", jose.ES256)
+	claims := i.Claims(resource, "ahp_tenant", "acme", "exp", time.Now().Add(48*time.Hour).Unix())
+	good := key.Sign(t, claims, nil)
+	d, now := trusting(t, nil, settingsOf(i)), time.Now()
+	expect(t, "token of an issuer without keys", d, good, now, "", Unavailable)
+	if s := d.issuers.States(); s[0].Failure != "keys: none that can be used here" {
+		t.Errorf("States() = %+v; want that no key can be used", s)
+	}
+	i.Publish(key)
+	now = now.Add(10 * time.Second)
+	expect(t, "token after the key has come", d, good, now, "acme", OK)
+	i.Publish()
+	expect(t, "token of an unknown key", d, young.Sign(t, claims, nil), now.Add(time.Second), "", Refused)
+	expect(t, "token after the list was emptied", d, good, now.Add(2*time.Second), "acme", OK)
+	expect(t, "token long after that", d, good, now.Add(24*time.Hour), "", Unavailable)
+}
+
+// New keys are found at once where the issuer answered a short time ago, and
+// before them.
+func TestKeysRightAfterAsking(t *testing.T) {
+	i := fakeissuer.Start(t, "")
+	first, second := fakeissuer.NewKey(t, "1", jose.ES256), fakeissuer.NewKey(t, "2", jose.ES256)
+	i.Publish(first)
+	d, now := trusting(t, nil, settingsOf(i)), time.Now()
+	claims := i.Claims(resource, "ahp_tenant", "acme")
+	expect(t, "first key", d, first.Sign(t, claims, nil), now, "acme", OK)
+	i.Publish(first, second)
+	expect(t, "second key", d, second.Sign(t, claims, nil), now.Add(time.Millisecond), "acme", OK)
 }
 
 func TestSecureURL(t *testing.T) {
