@@ -149,8 +149,8 @@ func (i *issuer) current(now time.Time) *keySet {
 // token that is refused anyhow.
 func (s *Issuers) verify(raw string, now time.Time) (token, Verdict) {
 	refused := Verdict{Result: Refused}
-	claimed, ok := unverified(raw)
-	if !ok {
+	header, claimed, ok := unverified(raw)
+	if !ok || !header.isPlain() {
 		return token{}, refused
 	}
 	i := s.find(claimed.text("iss"))
@@ -165,14 +165,14 @@ func (s *Issuers) verify(raw string, now time.Time) (token, Verdict) {
 	if !ok {
 		return token{}, refused
 	}
-	header := jws.Signatures[0].Protected
+	protected := jws.Signatures[0].Protected
 	set := i.current(now)
-	key := set.find(header.KeyID, header.Algorithm)
+	key := set.find(protected.KeyID, protected.Algorithm)
 	good, able := s.isSigned(jws, key)
 	if !able {
 		return token{}, Verdict{Result: Unavailable, RetryAfter: busyWait}
 	}
-	if key == nil || !good && header.KeyID == "" {
+	if key == nil || !good && protected.KeyID == "" {
 		// The issuer may have new keys. One that names its keys never gives two
 		// the same name, so that a bad signature of a known one is final.
 		before := set
@@ -184,7 +184,7 @@ func (s *Issuers) verify(raw string, now time.Time) (token, Verdict) {
 		}
 		// Whoever had them renewed: they may have come since they were looked at.
 		if set != before {
-			key = set.find(header.KeyID, header.Algorithm)
+			key = set.find(protected.KeyID, protected.Algorithm)
 			if good, able = s.isSigned(jws, key); !able {
 				return token{}, Verdict{Result: Unavailable, RetryAfter: busyWait}
 			}

@@ -176,6 +176,14 @@ func TestTokens(t *testing.T) {
 		{"no signature", strings.TrimRight(ec.Sign(t, good(), nil), "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"), "", Refused},
 		{"no JSON", "eyJ.eyJ.eyJ", "", Refused},
 		{"nothing", "..", "", Refused},
+		{"empty list of critical headers", ec.Sign(t, good(), map[string]any{"crit": []string{}}), "", Refused},
+		{"compressed", ec.Sign(t, good(), map[string]any{"zip": "DEF"}), "", Refused},
+		{"encrypted", ec.Sign(t, good(), map[string]any{"enc": "A128GCM"}), "", Refused},
+		{"a token inside", ec.Sign(t, good(), map[string]any{"cty": "JWT"}), "", Refused},
+		{"a payload that is not encoded", ec.Sign(t, good(), map[string]any{"b64": true}), "", Refused},
+		{"logout token", ec.Sign(t, good("events", map[string]any{"http://schemas.openid.net/event/backchannel-logout": map[string]any{}}), nil), "", Refused},
+		{"a claim that is named like events", ec.Sign(t, good("events", "none"), nil), "acme", OK},
+		{"four parts", ec.Sign(t, good(), nil) + ".eyJ", "", Refused},
 		{"critical header", ec.Sign(t, good(), map[string]any{"crit": []string{"x"}, "x": 1}), "", Refused},
 	} {
 		// Each with keys that are known and with keys that have to be asked for.
@@ -219,6 +227,50 @@ func TestVerifiedTokensAreRemembered(t *testing.T) {
 	}
 	if total > verifiedTokens {
 		t.Errorf("%d tokens are remembered; want at most %d", total, verifiedTokens)
+	}
+}
+
+// A token has one spelling: no other one is good, and so none takes the room of
+// those that others remember.
+func TestSpellingsOfAToken(t *testing.T) {
+	i := fakeissuer.Start(t, "")
+	// The last character of such a signature has four bits that mean nothing.
+	key := fakeissuer.NewKey(t, "k", jose.ES256)
+	i.Publish(key)
+	d, now := trusting(t, nil, settingsOf(i)), time.Now()
+	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+	loose := 0                                       // of those that mean the same to a reader that is not strict
+	for _, sub := range []string{"a", "ab", "abc"} { // for every length of the claims
+		token := key.Sign(t, i.Claims(resource, "ahp_tenant", "acme", "sub", sub), nil)
+		expect(t, "token", d, token, now, "acme", OK)
+		parts := strings.Split(token, ".")
+		check := func(part int, other string) {
+			t.Helper()
+			own := parts[part]
+			if own == other {
+				return
+			}
+			a, _ := base64.RawURLEncoding.DecodeString(own)
+			b, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(other, "="))
+			if err != nil || string(a) != string(b) {
+				return
+			}
+			loose++
+			all := append([]string(nil), parts...)
+			all[part] = other
+			expect(t, fmt.Sprintf("part %d as %q", part, other), d, strings.Join(all, "."), now, "", Refused)
+		}
+		for part, own := range parts {
+			for _, c := range alphabet {
+				check(part, own[:len(own)-1]+string(c))
+			}
+			for n := 1; n < 5; n++ {
+				check(part, own+strings.Repeat("=", n))
+			}
+		}
+	}
+	if loose < 3*15 {
+		t.Errorf("%d other spellings; want at least the 15 of each signature", loose)
 	}
 }
 
