@@ -8,6 +8,11 @@ import (
 	"time"
 )
 
+// privateConnections bounds the connections of the private listener. More wait
+// to be accepted: whoever may connect to it must not take the file descriptors
+// and the memory of those who are served.
+const privateConnections = 256
+
 // newPrivate returns the server of the private listener.
 func (g *Gateway) newPrivate(address net.Addr) *http.Server {
 	mux := http.NewServeMux()
@@ -53,6 +58,7 @@ func (g *Gateway) newPrivate(address net.Addr) *http.Server {
 		WriteTimeout:      30 * time.Second,
 		IdleTimeout:       time.Minute,
 		MaxHeaderBytes:    16 << 10,
+		ErrorLog:          newPrivateLog(g.log),
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 	tracenoop "go.opentelemetry.io/otel/trace/noop"
+	"golang.org/x/net/netutil"
 
 	"github.com/ahp-gateway/ahp-gateway/audit"
 	"github.com/ahp-gateway/ahp-gateway/config"
@@ -278,7 +279,7 @@ func (g *Gateway) Start() error {
 		}
 		g.admin, g.private = admin, g.newPrivate(admin.Addr())
 		go func() {
-			if err := g.private.Serve(admin); !errors.Is(err, http.ErrServerClosed) {
+			if err := g.private.Serve(netutil.LimitListener(admin, privateConnections)); !errors.Is(err, http.ErrServerClosed) {
 				g.log.Error("private listener stopped", "error", err)
 			}
 		}()
