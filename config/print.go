@@ -2,7 +2,6 @@ package config
 
 import (
 	"maps"
-	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
@@ -346,21 +345,12 @@ func (p *printer) subscription(s *Subscription) {
 	p.close()
 }
 
-// url returns a URL, with the query values hidden that could be credentials.
+// url returns a URL as it is shown.
 func (p *printer) url(s string) string {
-	base, query, ok := strings.Cut(s, "?")
-	if !ok || p.whole {
+	if p.whole {
 		return s
 	}
-	pairs := strings.Split(query, "&")
-	for i, pair := range pairs {
-		raw, value, ok := strings.Cut(pair, "=")
-		name, err := url.QueryUnescape(raw)
-		if ok && (err != nil || looksSecret(strings.ToLower(name), value)) {
-			pairs[i] = raw + "=" + redacted
-		}
-	}
-	return base + "?" + strings.Join(pairs, "&")
+	return hideQuery(s)
 }
 
 // printer writes block-style YAML.
