@@ -45,3 +45,34 @@ tenants:
 		}
 	}
 }
+
+// What is known in a place is listed with each word once.
+func TestKnownOnce(t *testing.T) {
+	_, _, err := Parse("gateway.yaml", []byte(`zzzzzzzz: 1
+limits: {zzzzzzzz: 1}
+breaker: {zzzzzzzz: 1}
+audit: {zzzzzzzz: 1}
+tls: {zzzzzzzz: 1}
+backend: {zzzzzzzz: 1}
+auth: {zzzzzzzz: 1, issuers: [{zzzzzzzz: 1}]}
+tenants: [{zzzzzzzz: 1, keys: [{zzzzzzzz: 1}]}]
+`), testEnv)
+	lists := 0
+	for _, m := range AsMistakes(err) {
+		_, known, ok := strings.Cut(m.Instead, "known here: ")
+		if !ok {
+			continue
+		}
+		lists++
+		seen := make(map[string]bool)
+		for _, word := range strings.Split(known, ", ") {
+			if seen[word] {
+				t.Errorf("%s: %s is known twice: %s", m.Path, word, known)
+			}
+			seen[word] = true
+		}
+	}
+	if lists < 8 {
+		t.Errorf("%d lists of what is known; want one for every section: %v", lists, err)
+	}
+}
