@@ -67,9 +67,10 @@ var architecture = map[string]rule{
 			"go.opentelemetry.io/otel",
 			"go.opentelemetry.io/otel/metric",
 			"go.opentelemetry.io/otel/trace",
+			"golang.org/x/net",
 		},
 		tests: []string{
-			"golang.org/x/net", "internal/fakebackend", "internal/fakeissuer", "internal/redistest", "github.com/go-jose/go-jose/v4",
+			"internal/fakebackend", "internal/fakeissuer", "internal/redistest", "github.com/go-jose/go-jose/v4",
 			"go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/sdk/metric",
 		},
 	},
@@ -105,6 +106,7 @@ var architecture = map[string]rule{
 		},
 	},
 	"tenant": {
+		ours:    []string{"egress"},
 		modules: []string{"github.com/go-jose/go-jose/v4", "github.com/hashicorp/golang-lru/v2", "golang.org/x/time"},
 		tests:   []string{"github.com/oauth2-proxy/mockoidc", "internal/fakeissuer"},
 	},

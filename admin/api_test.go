@@ -221,6 +221,13 @@ func TestTenantsOfTheOperator(t *testing.T) {
 			t.Errorf("POST of tenant %s = %d; want 409", id, a.status)
 		}
 	}
+	managed := make(map[string]bool)
+	for _, row := range r.do("GET", "tenants", "").Tenants {
+		managed[row.ID] = row.Managed
+	}
+	if want := map[string]bool{"listed": false, "named": false, "different": false, "linked": false, "referring": true, "literal": true}; !maps.Equal(managed, want) {
+		t.Errorf("managed are %v; want %v, as changes are accepted", managed, want)
+	}
 	// A file of its name holds another tenant.
 	if a := r.do("POST", "tenants", document("other", "new-key-0123456789")); a.status != 409 || a.word() != "not-managed" {
 		t.Errorf("POST of a tenant whose file holds another = %d %s; want 409", a.status, a.body)
@@ -393,6 +400,21 @@ registration:
 	}
 	if a := post(good); a.status != 201 {
 		t.Errorf("POST of YAML = %d %s; want 201", a.status, a.body)
+	}
+}
+
+// A document that fits a request and not the file that it would be stored in is
+// refused as what it is.
+func TestStoredSize(t *testing.T) {
+	r := newRig(t)
+	before := r.listing()
+	body := `{"id": "acme", "registration": ` + registration + `, "backends": {"com.example.policy": {"shadow": [` + strings.Repeat(`"s",`, 1<<17) + `"s"]}}}`
+	a := r.do("POST", "tenants", body)
+	if a.status != 413 || a.word() != "too-large" || !strings.Contains(a.Detail, "indented JSON") || !strings.Contains(a.Detail, "1048576") {
+		t.Errorf("POST of %d bytes = %d %.300s; want 413 that says what is too large", len(body), a.status, a.body)
+	}
+	if r.listing() != before {
+		t.Errorf("the folder holds %s; want it unchanged", r.listing())
 	}
 }
 

@@ -25,21 +25,23 @@ type Folder struct {
 const unfinished = ".ahp-gateway-*.tmp"
 
 // OpenFolder returns the store of a folder, which is there already. It removes
-// what a crash has left half written.
+// what a crash has left half written; an error says that it cannot. The store is
+// of use all the same: what it cannot do then, each of its methods says itself.
 func OpenFolder(dir string) (*Folder, error) {
+	f := &Folder{dir: dir}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return nil, fmt.Errorf("admin: %w", err)
+		return f, fmt.Errorf("admin: %w", err)
 	}
 	for _, e := range entries {
 		if left, _ := filepath.Match(unfinished, e.Name()); !left {
 			continue
 		}
 		if err := os.Remove(filepath.Join(dir, e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("admin: %w", err)
+			return f, fmt.Errorf("admin: %w", err)
 		}
 	}
-	return &Folder{dir: dir}, nil
+	return f, nil
 }
 
 // Place implements Store: it is the path of a file.

@@ -31,8 +31,19 @@ func TestCrashWhileWriting(t *testing.T) {
 	if got := r.read("tenants/.notes.tmp"); got != "mine" {
 		t.Errorf("another's hidden file = %q; want it as it was", got)
 	}
-	if _, err := admin.OpenFolder(r.tenants("absent")); err == nil {
-		t.Error("OpenFolder of no folder = no error; want one")
+	// A folder that cannot be used says so itself, until it can.
+	later, err := admin.OpenFolder(r.tenants("absent"))
+	if err == nil || later == nil {
+		t.Fatalf("OpenFolder of no folder = %v, %v; want a store and an error", later, err)
+	}
+	if err := later.Put(context.Background(), "acme", []byte("{}"), ""); err == nil {
+		t.Error("Put into no folder = no error; want one")
+	}
+	if err := os.Mkdir(r.tenants("absent"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := later.Put(context.Background(), "acme", []byte("{}"), ""); err != nil {
+		t.Errorf("Put into the folder that has come = %v; want none", err)
 	}
 }
 

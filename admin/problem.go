@@ -74,7 +74,7 @@ var kinds = [kindCount]struct {
 	badQuery:         {"bad-query", http.StatusBadRequest, "The query is not usable."},
 	badMatch:         {"bad-if-match", http.StatusBadRequest, "If-Match is not usable."},
 	badMediaType:     {"media-type", http.StatusUnsupportedMediaType, "The body's media type is not one that is read here."},
-	bodyTooLarge:     {"too-large", http.StatusRequestEntityTooLarge, "The body is too large."},
+	bodyTooLarge:     {"too-large", http.StatusRequestEntityTooLarge, "The body, or what would be stored of it, is too large."},
 	bodyBroken:       {"broken-body", http.StatusBadRequest, "The body could not be read."},
 	bodyUnexpected:   {"unexpected-body", http.StatusBadRequest, "No body is expected here."},
 	badDocument:      {"bad-document", http.StatusUnprocessableEntity, "The document is not valid."},

@@ -13,7 +13,8 @@ import (
 )
 
 const (
-	// maxBody bounds a request's body, in bytes.
+	// maxBody bounds a request's body, and the document that is stored, in
+	// bytes: it is as much as is read of a tenant's file.
 	maxBody = 1 << 20
 	// defaultPage and maxPage are how many tenants a list holds.
 	defaultPage, maxPage = 100, 500
@@ -93,29 +94,30 @@ func (c *call) listTenants() *answer {
 			page.Next = page.Tenants[limit-1].ID
 			break
 		}
-		row := Tenant{ID: t.ID, Managed: c.manages(t), Source: t.File, Keys: len(t.Keys)}
-		tag, refused := c.tag(t, row.Managed)
+		tag, managed, refused := c.tag(t)
 		if refused != nil {
 			return refused
 		}
-		row.ETag = `"` + tag + `"`
-		page.Tenants = append(page.Tenants, row)
+		page.Tenants = append(page.Tenants, Tenant{ID: t.ID, ETag: `"` + tag + `"`, Managed: managed, Source: t.File, Keys: len(t.Keys)})
 	}
 	return answerJSON(http.StatusOK, page)
 }
 
-// tag returns the tag of a tenant that is served.
-func (c *call) tag(t *config.Tenant, managed bool) (string, *answer) {
+// tag returns the tag of a tenant that is served, and whether the API can change
+// it: what was put in its document's place by other means it cannot.
+func (c *call) tag(t *config.Tenant) (tag string, managed bool, refused *answer) {
+	managed = c.manages(t)
 	if managed {
 		data, err := c.store.Get(c.r.Context(), t.ID)
 		if err == nil {
-			return tagOf(data), nil
+			return tagOf(data), true, nil
 		}
 		if refused := failure(err); refused != nil {
-			return "", refused
+			return "", false, refused
 		}
+		managed = !errors.Is(err, ErrForeign)
 	}
-	return tagOf(t.Document().JSON()), nil
+	return tagOf(t.Document().JSON()), managed, nil
 }
 
 func (c *call) getTenant() *answer {
@@ -412,7 +414,9 @@ func (c *call) apply(status int, sent, change *config.TenantDocument, old *store
 		match, c.before = old.tag, old.tag
 	}
 	if change != nil {
-		data = change.JSON()
+		if data = change.JSON(); len(data) > maxBody {
+			return bodyTooLarge.problem("It is stored as indented JSON, which would have " + strconv.Itoa(len(data)) + " bytes, and may have " + strconv.Itoa(maxBody) + ".")
+		}
 		c.after = tagOf(data)
 	}
 	var warnings []config.Mistake

@@ -66,7 +66,7 @@ func (r *reader) mapped(maps []mapping, f *File) {
 			continue
 		}
 		instead := "write the id of a tenant"
-		if near := nearest(m.tenant, ids); near != "" {
+		if near := r.nearest(m.tenant, ids); near != "" {
 			instead = "did you mean " + near + "?"
 		}
 		if f.AdminAPI.Store == "redis" { // it may come, and must be able to go
@@ -137,6 +137,9 @@ func (r *reader) issuer(s spot, hasResource bool) (Issuer, []mapping) {
 	}
 	if at, ok := o.get("scopes"); ok {
 		i.Scopes = r.scopes(at)
+	}
+	if at, ok := o.get("allowAddresses"); ok {
+		i.AllowAddresses = r.ranges(at)
 	}
 	o.done()
 	return i, maps

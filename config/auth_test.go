@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"net/netip"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -18,7 +19,7 @@ func TestAuth(t *testing.T) {
 		{URL: "https://idp.example", Algorithms: algorithms, TenantClaim: "ahp_tenant", ClockSkew: 30 * time.Second, KeysMaxAge: 24 * time.Hour},
 		{URL: "https://login.example/realms/a/", Audience: []string{"https://gateway.example/hooks", "ahp"}, Algorithms: []string{"EdDSA", "RS256"},
 			MappingClaim: "sub", Tenants: map[string]string{"client-1": "acme", "agent 2": "acme"}, ClockSkew: 5 * time.Minute, KeysMaxAge: time.Minute,
-			Scopes: []string{"ahp.intercept", "urn:x"}},
+			Scopes: []string{"ahp.intercept", "urn:x"}, AllowAddresses: []netip.Prefix{netip.MustParsePrefix("10.20.0.0/16"), netip.MustParsePrefix("fd00:1::/64")}},
 		{URL: "http://127.0.0.1:9000", Algorithms: algorithms, MappingClaim: "client_id", Tenants: map[string]string{"on": "beta"},
 			ClockSkew: 30 * time.Second, KeysMaxAge: 24 * time.Hour},
 	}}

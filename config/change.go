@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"path/filepath"
 	"slices"
 )
@@ -13,6 +14,23 @@ type Change struct {
 	Path string
 	// Data is what it would hold; nil where it would be gone.
 	Data []byte
+}
+
+// errTooMany says that a change would put more into the folder of tenants than
+// it may hold.
+var errTooMany = errors.New("it would hold too many files of tenants")
+
+// tenantFiles returns the paths of the files of tenants in dir as they would be
+// with the change, at most most of them: what is stored must also load.
+func (c Change) tenantFiles(dir string, most int) ([]string, error) {
+	paths, err := listTenantFiles(dir, most)
+	if err != nil {
+		return nil, err
+	}
+	if paths = c.listed(dir, paths); len(paths) > most {
+		return nil, errTooMany
+	}
+	return paths, nil
 }
 
 // listed returns the sorted paths of the files of tenants in dir as they would

@@ -294,17 +294,22 @@ func (d *TenantDocument) hooks(visit func(hook spot)) {
 	}
 }
 
-// literals visits every literal header value and URL of the document, with what
+// literals visits every literal header value, URL and resource of the document, with what
 // is shown of it.
 func (d *TenantDocument) literals(visit func(s spot, show string)) {
 	d.hooks(func(hook spot) {
+		if n := hook.find("authentication"); n != nil {
+			if uri := n.find("resource"); uri != nil && uri.kind == kindString {
+				visit(hook.member("authentication", n).member("resource", uri), hideQuery(uri.text))
+			}
+		}
 		n := hook.find("transport")
 		if n == nil {
 			return
 		}
 		transport := hook.member("transport", n)
 		if url := n.find("url"); url != nil && url.kind == kindString {
-			visit(transport.member("url", url), new(printer).url(url.text))
+			visit(transport.member("url", url), hideQuery(url.text))
 		}
 		headers := n.find("headers")
 		if headers == nil {

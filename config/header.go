@@ -143,7 +143,12 @@ func isCredentialName(name string) bool {
 			return true
 		}
 	}
-	return name == "key" || strings.HasSuffix(name, "-key") || strings.HasSuffix(name, "_key") || name == "sig"
+	switch name[strings.LastIndexAny(name, "-_")+1:] {
+	case "key", "pass", "pwd":
+		return true
+	}
+	// code is what functions of a large provider, and OAuth, call one.
+	return name == "sig" || name == "code"
 }
 
 // secretPrefixes start the tokens of widely used services.

@@ -56,7 +56,9 @@ func (o *object) usable() bool { return o.fields != nil }
 // get returns a member. A member whose mistake is reported already counts as
 // found, so that it is not reported as missing too.
 func (o *object) get(key string) (spot, bool) {
-	o.known = append(o.known, key)
+	if !slices.Contains(o.known, key) {
+		o.known = append(o.known, key)
+	}
 	n, ok := o.fields[key]
 	if !ok {
 		return spot{}, false

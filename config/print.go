@@ -2,7 +2,6 @@ package config
 
 import (
 	"maps"
-	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
@@ -218,11 +217,7 @@ func (p *printer) backend(id string, b BackendSettings) {
 	p.bool("allowHTTP", b.AllowHTTP)
 	p.bool("allowPrivate", b.AllowPrivate)
 	if len(b.AllowAddresses) > 0 {
-		ranges := make([]string, len(b.AllowAddresses))
-		for i, r := range b.AllowAddresses {
-			ranges[i] = r.String()
-		}
-		p.texts("allowAddresses", ranges)
+		p.ranges("allowAddresses", b.AllowAddresses)
 	}
 	if b.ClientCertFile != "" {
 		p.text("clientCertFile", b.ClientCertFile)
@@ -360,21 +355,12 @@ func (p *printer) subscription(s *Subscription) {
 	p.close()
 }
 
-// url returns a URL, with the query values hidden that could be credentials.
+// url returns a URL as it is shown.
 func (p *printer) url(s string) string {
-	base, query, ok := strings.Cut(s, "?")
-	if !ok || p.whole {
+	if p.whole {
 		return s
 	}
-	pairs := strings.Split(query, "&")
-	for i, pair := range pairs {
-		raw, value, ok := strings.Cut(pair, "=")
-		name, err := url.QueryUnescape(raw)
-		if ok && (err != nil || looksSecret(strings.ToLower(name), value)) {
-			pairs[i] = raw + "=" + redacted
-		}
-	}
-	return base + "?" + strings.Join(pairs, "&")
+	return hideQuery(s)
 }
 
 // printer writes block-style YAML.

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"maps"
+	"net/netip"
 	"slices"
 	"time"
 )
@@ -43,7 +44,18 @@ func (p *printer) issuer(i *Issuer) {
 	if len(i.Scopes) > 0 {
 		p.texts("scopes", i.Scopes)
 	}
+	if len(i.AllowAddresses) > 0 {
+		p.ranges("allowAddresses", i.AllowAddresses)
+	}
 	p.close()
+}
+
+func (p *printer) ranges(key string, ranges []netip.Prefix) {
+	words := make([]string, len(ranges))
+	for i, r := range ranges {
+		words[i] = r.String()
+	}
+	p.texts(key, words)
 }
 
 // credentials prints what a tenant is known by. What is not there is left out:

@@ -66,7 +66,7 @@ func (d *document) selector(s spot, text string, mode Mode) bool {
 			other = ahp.V01
 		}
 		what := "is no event of snapshot " + v.String()
-		if near := nearest(text, strings.Split(eventNames(v, 0, ""), ", ")); near != "" {
+		if near := d.nearest(text, strings.Split(eventNames(v, 0, ""), ", ")); near != "" {
 			instead = "did you mean " + near + "?"
 		}
 		if _, ok := ahp.LookupEvent(other, text); ok {

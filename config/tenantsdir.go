@@ -2,6 +2,7 @@ package config
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -78,13 +79,13 @@ func (r *reader) tenantsDir(s spot, f *File, to *roster) {
 	if r.large {
 		return // it was printed because it held no tenant, whatever it holds now
 	}
-	paths, err := TenantFiles(dir)
-	if err != nil {
-		r.mistake(s, shown(s.text), "the folder of tenants cannot be read, "+err.Error(), "write the path of a folder whose .yaml, .yml and .json files are a tenant each, relative to the gateway file")
+	paths, err := r.change.tenantFiles(dir, maxTenantFiles)
+	if errors.Is(err, errTooMany) {
+		r.mistake(s, shown(s.text), "the folder of tenants would hold more than "+itoa(maxTenantFiles)+" files of tenants", "remove one first")
 		return
 	}
-	if paths = r.change.listed(dir, paths); len(paths) > maxTenantFiles {
-		r.mistake(s, shown(s.text), "the folder would hold more than "+itoa(maxTenantFiles)+" files of tenants", "remove one first")
+	if err != nil {
+		r.mistake(s, shown(s.text), "the folder of tenants cannot be read, "+err.Error(), "write the path of a folder whose .yaml, .yml and .json files are a tenant each, relative to the gateway file")
 		return
 	}
 	if len(paths)+len(f.Tenants) == 0 && !to.stored {

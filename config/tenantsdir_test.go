@@ -128,6 +128,24 @@ func TestTenantsDirBounds(t *testing.T) {
 	if paths, err := listTenantFiles(many, 2); err == nil || paths != nil {
 		t.Errorf("listTenantFiles(three files, 2) = %q, %v; want an error", paths, err)
 	}
+	// A change may fill the folder, and not more: the next load would refuse it.
+	for _, c := range []struct {
+		name string
+		data []byte
+		most int
+		want int // files, or 0 for a refusal
+	}{
+		{"6.yaml", []byte("{}"), 4, 4},
+		{"6.yaml", []byte("{}"), 3, 0},
+		{"3.yml", []byte("{}"), 3, 3},
+		{"3.yml", nil, 3, 2},
+		{".6.yaml", []byte("{}"), 3, 3},
+	} {
+		paths, err := Change{filepath.Join(many, c.name), c.data}.tenantFiles(many, c.most)
+		if len(paths) != c.want || (err == errTooMany) != (c.want == 0) {
+			t.Errorf("tenantFiles of three files with %q in %s, at most %d = %q, %v; want %d", c.data, c.name, c.most, paths, err, c.want)
+		}
+	}
 }
 
 // A document that many tenants name is read once, and a mistake in it is

@@ -48,11 +48,8 @@ func (d *document) url(s spot) string {
 	if u.Scheme == "http" && !isLoopbackHost(host) && !d.allowsHTTP(d.id) {
 		d.mistake(s, shown(u.Scheme+"://"+authority), "is plain http to a host that is not loopback", "write https, or allow it in the gateway file with "+d.terms.allowKey(d.id)+": true")
 	}
-	for name := range u.Query() {
-		if isCredentialName(name) {
-			d.warn(s, "", "seems to hold a credential in its query", noLiteral)
-			break
-		}
+	if hideQuery(text) != text {
+		d.warn(s, "", "seems to hold a credential in its query", noLiteral)
 	}
 	if first, dup := d.urls[text]; dup {
 		d.warn(s, "", "is the url of "+first+" too", "join the subscriptions in one hook unless the backend expects to be called twice")

@@ -204,6 +204,9 @@ type Issuer struct {
 	ClockSkew    time.Duration // between the issuer's clock and ours
 	KeysMaxAge   time.Duration // how long keys hold that cannot be asked for again
 	Scopes       []string      // a token needs all of them
+	// AllowAddresses are addresses that may be dialled for it which otherwise
+	// may not: those of its own host may be private, those of others are public.
+	AllowAddresses []netip.Prefix
 }
 
 // Grant is what an operator lets a tenant's documents refer to. References

@@ -2,12 +2,16 @@ package gateway
 
 import (
 	"encoding/json"
-	"log"
 	"net"
 	"net/http"
 	"net/http/pprof"
 	"time"
 )
+
+// privateConnections bounds the connections of the private listener. More wait
+// to be accepted: whoever may connect to it must not take the file descriptors
+// and the memory of those who are served.
+const privateConnections = 256
 
 // newPrivate returns the server of the private listener.
 func (g *Gateway) newPrivate(address net.Addr) *http.Server {
@@ -53,12 +57,12 @@ func (g *Gateway) newPrivate(address net.Addr) *http.Server {
 	}
 	return &http.Server{
 		Handler:           sameHost(g.knownClients(mux), address),
-		ErrorLog:          log.New(privateLog{g.log}, "", 0),
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       10 * time.Second,
 		WriteTimeout:      30 * time.Second,
 		IdleTimeout:       time.Minute,
 		MaxHeaderBytes:    16 << 10,
+		ErrorLog:          newPrivateLog(g.log),
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 	tracenoop "go.opentelemetry.io/otel/trace/noop"
+	"golang.org/x/net/netutil"
 
 	"github.com/ahp-gateway/ahp-gateway/audit"
 	"github.com/ahp-gateway/ahp-gateway/config"
@@ -292,6 +293,7 @@ func (g *Gateway) Start() error {
 			public.Close()
 			return fmt.Errorf("gateway: admin: %w", err)
 		}
+		admin = netutil.LimitListener(admin, privateConnections) // inside of TLS, which the server looks for
 		if f.AdminTLS.CertFile != "" {
 			secured, err := g.loadPrivateTLS()
 			if err != nil {

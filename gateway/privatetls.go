@@ -1,11 +1,9 @@
 package gateway
 
 import (
-	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"os"
 	"time"
@@ -74,17 +72,4 @@ func (g *Gateway) knownClients(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
-}
-
-// privateLog takes the private server's own messages. What a handshake came to
-// is for debugging only, because anybody who reaches the listener can fail one.
-type privateLog struct{ log *slog.Logger }
-
-func (l privateLog) Write(p []byte) (int, error) {
-	report := l.log.Warn
-	if bytes.HasPrefix(p, []byte("http: TLS handshake error")) {
-		report = l.log.Debug
-	}
-	report("private listener", "message", string(bytes.TrimSpace(p)))
-	return len(p), nil
 }

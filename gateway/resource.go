@@ -62,6 +62,7 @@ func (r *resource) issuers(a *config.Auth) []tenant.Issuer {
 		t := tenant.Issuer{
 			URL: own.URL, Audiences: own.Audience, Algorithms: own.Algorithms, TenantClaim: own.TenantClaim, MappingClaim: own.MappingClaim,
 			Tenants: own.Tenants, ClockSkew: own.ClockSkew, KeysMaxAge: own.KeysMaxAge, Scopes: own.Scopes,
+			Allow: own.AllowAddresses,
 		}
 		if len(own.Audience) == 0 {
 			t.Audiences = []string{a.Resource}

@@ -11,23 +11,37 @@ import (
 	"github.com/go-jose/go-jose/v4/json"
 )
 
-// claims are the members of a token's payload. The reader refuses a payload
-// that has one of them twice, and tells upper from lower case.
+// claims are the members of a token's payload, or of its header. The reader
+// refuses what has one of them twice, and tells upper from lower case.
 type claims map[string]json.RawMessage
 
-// unverified returns the claims of a token as it has them, signed or not.
-func unverified(raw string) (claims, bool) {
-	_, rest, _ := strings.Cut(raw, ".")
-	part, _, _ := strings.Cut(rest, ".")
-	payload, err := base64.RawURLEncoding.DecodeString(part)
-	if err != nil {
-		return nil, false
+// unverified returns the header and the claims of a token as it has them, signed
+// or not. Every part must be in the one form that its bytes have in base64url:
+// otherwise whoever has a token could have as many that are equal to it, and
+// take the room of everybody else's where tokens are remembered.
+func unverified(raw string) (header, payload claims, ok bool) {
+	parts := strings.Split(raw, ".")
+	if len(parts) != 3 {
+		return nil, nil, false
 	}
-	var c claims
-	if err := json.Unmarshal(payload, &c); err != nil || c == nil {
-		return nil, false
+	for i, part := range parts {
+		decoded, err := base64.RawURLEncoding.Strict().DecodeString(part)
+		if err != nil {
+			return nil, nil, false
+		}
+		into := []*claims{&header, &payload, nil}[i]
+		if into != nil && (json.Unmarshal(decoded, into) != nil || *into == nil) {
+			return nil, nil, false
+		}
 	}
-	return c, true
+	return header, payload, true
+}
+
+// isPlain reports whether a token's header has nothing that would give its
+// payload another meaning: extensions that have to be understood, compression,
+// encryption, or another token inside.
+func (c claims) isPlain() bool {
+	return !c.has("crit") && !c.has("b64") && !c.has("zip") && !c.has("enc") && !c.has("cty")
 }
 
 func (c claims) has(name string) bool { return c[name] != nil }
@@ -84,6 +98,10 @@ func isAccessToken(jws *jose.JSONWebSignature, c claims) bool {
 		}
 	}
 	if c.has("cnf") {
+		return false
+	}
+	// Logout tokens and other security events (RFC 8417) may have no type.
+	if events := c["events"]; len(events) > 0 && events[0] == '{' {
 		return false
 	}
 	// These are what single issuers say in the payload: typ is Keycloak's,

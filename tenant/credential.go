@@ -114,8 +114,8 @@ const (
 	WrongTenant
 	// Refused: there is a bearer token, and it is malformed, expired or nobody's.
 	Refused
-	// TwoTenants: the token and the client certificate are good, and name
-	// different tenants.
+	// TwoTenants: the token is good, and the client certificate names another
+	// tenant, or several.
 	TwoTenants
 	// InsufficientScope: the token is good but for a scope that it lacks.
 	InsufficientScope

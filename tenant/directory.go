@@ -115,7 +115,7 @@ func (d *Directory[T]) KnowsNames() bool { return d.byName != nil }
 // Authenticate returns the payload of the tenant that a request speaks for. The
 // payload is T's zero value unless the result is OK. An open tenant looks at no
 // credential. A client certificate that no tenant has counts as none; beside a
-// token that is good it has to name the same tenant. An Authorization value of
+// token that is good it has to name the same tenant, and no other. An Authorization value of
 // another scheme admits nobody, whatever the certificate says.
 //
 // Without a token to verify Authenticate allocates nothing, and it keeps
@@ -145,8 +145,9 @@ func (d *Directory[T]) Authenticate(r Request) (T, Verdict) {
 // identify returns the member that the request's credentials name.
 func (d *Directory[T]) identify(r *Request) (*member[T], Verdict) {
 	var certified *member[T]
+	var several bool
 	if len(r.Names) > 0 && d.byName != nil {
-		certified = d.certified(r.Names)
+		certified, several = d.certified(r.Names)
 	}
 	if len(r.Authorization) == 0 {
 		if certified == nil {
@@ -162,7 +163,7 @@ func (d *Directory[T]) identify(r *Request) (*member[T], Verdict) {
 		return nil, Verdict{}
 	}
 	m, v := d.bearer(token, r.Now)
-	if v.Result == OK && certified != nil && certified != m {
+	if v.Result == OK && (several || certified != nil && certified != m) {
 		return nil, Verdict{Result: TwoTenants}
 	}
 	return m, v
@@ -199,19 +200,19 @@ func (d *Directory[T]) bearer(token []byte, now time.Time) (*member[T], Verdict)
 	return m, v
 }
 
-// certified returns the only member that the names belong to, or nil: a
-// certificate that could speak for two tenants speaks for none.
-func (d *Directory[T]) certified(names []Name) *member[T] {
-	var found *member[T]
+// certified returns the only member that the names belong to, or nil. several
+// is true for a certificate that could speak for two tenants: it speaks for none,
+// and against every key.
+func (d *Directory[T]) certified(names []Name) (found *member[T], several bool) {
 	for _, n := range names {
 		m := d.byName[n]
 		switch {
 		case m == nil || m == found:
 		case found != nil:
-			return nil
+			return nil, true
 		default:
 			found = m
 		}
 	}
-	return found
+	return found, false
 }

@@ -1,6 +1,7 @@
 package tenant
 
 import (
+	"net/netip"
 	"runtime"
 	"slices"
 	"strings"
@@ -32,6 +33,11 @@ type Issuer struct {
 	KeysMaxAge time.Duration
 	// Scopes are what a token needs, all of them.
 	Scopes []string
+	// Allow are addresses that may be dialled for the issuer which otherwise may
+	// not. Its own host may have private addresses, because the operator wrote
+	// it, and loopback ones if it is itself loopback; every other host that its
+	// metadata names may have public ones.
+	Allow []netip.Prefix
 }
 
 // Issuers verifies access tokens. It is safe for concurrent use and starts no
@@ -57,7 +63,7 @@ type issuer struct {
 // NewIssuers returns the verifier of the issuers' tokens, or nil for none. The
 // keys that previous, which may be nil, has of an issuer are taken over, with
 // when it was last asked. report, which may be nil, is told when an issuer's
-// keys cannot be had, at most once in ten seconds and issuer, and with nil when
+// keys cannot be had, at most twice in ten seconds and issuer, and with nil when
 // they can again.
 func NewIssuers(settings []Issuer, previous *Issuers, report func(issuer string, err error)) *Issuers {
 	if len(settings) == 0 {
@@ -69,10 +75,14 @@ func NewIssuers(settings []Issuer, previous *Issuers, report func(issuer string,
 		for _, a := range own.Algorithms {
 			i.algorithms = append(i.algorithms, jose.SignatureAlgorithm(a))
 		}
-		if old := previous.find(own.URL); old != nil {
+		switch old := previous.find(own.URL); {
+		case old == nil:
+			i.keys = newKeyring(own.URL, own.Allow, report)
+		case slices.Equal(old.Allow, own.Allow):
 			i.keys = old.keys
-		} else {
-			i.keys = newKeyring(own.URL, report)
+		default:
+			i.keys = newKeyring(own.URL, own.Allow, report)
+			i.keys.resume(old.keys)
 		}
 		s.list = append(s.list, i)
 		s.anyone = s.anyone || own.TenantClaim != ""
@@ -139,8 +149,8 @@ func (i *issuer) current(now time.Time) *keySet {
 // token that is refused anyhow.
 func (s *Issuers) verify(raw string, now time.Time) (token, Verdict) {
 	refused := Verdict{Result: Refused}
-	claimed, ok := unverified(raw)
-	if !ok {
+	header, claimed, ok := unverified(raw)
+	if !ok || !header.isPlain() {
 		return token{}, refused
 	}
 	i := s.find(claimed.text("iss"))
@@ -155,14 +165,14 @@ func (s *Issuers) verify(raw string, now time.Time) (token, Verdict) {
 	if !ok {
 		return token{}, refused
 	}
-	header := jws.Signatures[0].Protected
+	protected := jws.Signatures[0].Protected
 	set := i.current(now)
-	key := set.find(header.KeyID, header.Algorithm)
+	key := set.find(protected.KeyID, protected.Algorithm)
 	good, able := s.isSigned(jws, key)
 	if !able {
 		return token{}, Verdict{Result: Unavailable, RetryAfter: busyWait}
 	}
-	if key == nil || !good && header.KeyID == "" {
+	if key == nil || !good && protected.KeyID == "" {
 		// The issuer may have new keys. One that names its keys never gives two
 		// the same name, so that a bad signature of a known one is final.
 		before := set
@@ -174,7 +184,7 @@ func (s *Issuers) verify(raw string, now time.Time) (token, Verdict) {
 		}
 		// Whoever had them renewed: they may have come since they were looked at.
 		if set != before {
-			key = set.find(header.KeyID, header.Algorithm)
+			key = set.find(protected.KeyID, protected.Algorithm)
 			if good, able = s.isSigned(jws, key); !able {
 				return token{}, Verdict{Result: Unavailable, RetryAfter: busyWait}
 			}

@@ -176,6 +176,14 @@ func TestTokens(t *testing.T) {
 		{"no signature", strings.TrimRight(ec.Sign(t, good(), nil), "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"), "", Refused},
 		{"no JSON", "eyJ.eyJ.eyJ", "", Refused},
 		{"nothing", "..", "", Refused},
+		{"empty list of critical headers", ec.Sign(t, good(), map[string]any{"crit": []string{}}), "", Refused},
+		{"compressed", ec.Sign(t, good(), map[string]any{"zip": "DEF"}), "", Refused},
+		{"encrypted", ec.Sign(t, good(), map[string]any{"enc": "A128GCM"}), "", Refused},
+		{"a token inside", ec.Sign(t, good(), map[string]any{"cty": "JWT"}), "", Refused},
+		{"a payload that is not encoded", ec.Sign(t, good(), map[string]any{"b64": true}), "", Refused},
+		{"logout token", ec.Sign(t, good("events", map[string]any{"http://schemas.openid.net/event/backchannel-logout": map[string]any{}}), nil), "", Refused},
+		{"a claim that is named like events", ec.Sign(t, good("events", "none"), nil), "acme", OK},
+		{"four parts", ec.Sign(t, good(), nil) + ".eyJ", "", Refused},
 		{"critical header", ec.Sign(t, good(), map[string]any{"crit": []string{"x"}, "x": 1}), "", Refused},
 	} {
 		// Each with keys that are known and with keys that have to be asked for.
@@ -219,6 +227,50 @@ func TestVerifiedTokensAreRemembered(t *testing.T) {
 	}
 	if total > verifiedTokens {
 		t.Errorf("%d tokens are remembered; want at most %d", total, verifiedTokens)
+	}
+}
+
+// A token has one spelling: no other one is good, and so none takes the room of
+// those that others remember.
+func TestSpellingsOfAToken(t *testing.T) {
+	i := fakeissuer.Start(t, "")
+	// The last character of such a signature has four bits that mean nothing.
+	key := fakeissuer.NewKey(t, "k", jose.ES256)
+	i.Publish(key)
+	d, now := trusting(t, nil, settingsOf(i)), time.Now()
+	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+	loose := 0                                       // of those that mean the same to a reader that is not strict
+	for _, sub := range []string{"a", "ab", "abc"} { // for every length of the claims
+		token := key.Sign(t, i.Claims(resource, "ahp_tenant", "acme", "sub", sub), nil)
+		expect(t, "token", d, token, now, "acme", OK)
+		parts := strings.Split(token, ".")
+		check := func(part int, other string) {
+			t.Helper()
+			own := parts[part]
+			if own == other {
+				return
+			}
+			a, _ := base64.RawURLEncoding.DecodeString(own)
+			b, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(other, "="))
+			if err != nil || string(a) != string(b) {
+				return
+			}
+			loose++
+			all := append([]string(nil), parts...)
+			all[part] = other
+			expect(t, fmt.Sprintf("part %d as %q", part, other), d, strings.Join(all, "."), now, "", Refused)
+		}
+		for part, own := range parts {
+			for _, c := range alphabet {
+				check(part, own[:len(own)-1]+string(c))
+			}
+			for n := 1; n < 5; n++ {
+				check(part, own+strings.Repeat("=", n))
+			}
+		}
+	}
+	if loose < 3*15 {
+		t.Errorf("%d other spellings; want at least the 15 of each signature", loose)
 	}
 }
 
@@ -307,9 +359,12 @@ func TestRotation(t *testing.T) {
 		}
 		i.Publish(first)
 		d, now := trusting(t, nil, settingsOf(i)), time.Now()
+		alien := fakeissuer.NewKey(t, second.ID, jose.ES256).Sign(t, i.Claims(resource, "ahp_tenant", "acme"), nil)
 		claims := i.Claims(resource, "ahp_tenant", "acme", "exp", now.Unix()+7200)
 		old, young := first.Sign(t, claims, nil), second.Sign(t, claims, nil)
 		expect(t, "first key", d, old, now, "acme", OK)
+		// Somebody else has the issuer asked in vain, right before the new key.
+		expect(t, "a key that nobody has", d, alien, now.Add(time.Second), "", Refused)
 		if named {
 			i.Publish(first, second)
 		} else {
@@ -362,9 +417,11 @@ func TestFloodOfUnknownKeys(t *testing.T) {
 	if got := i.Requests(); got != 2 {
 		t.Fatalf("%d requests for the first token; want 2, metadata and keys", got)
 	}
-	for n, at := range []time.Duration{time.Second, 9 * time.Second, 10 * time.Second, 19 * time.Second, 20 * time.Second} {
+	// Two askings in ten seconds, of two requests each.
+	for n, at := range []time.Duration{1, 2, 9, 10, 10, 11, 11, 19, 20} {
+		at *= time.Second
 		flood(now.Add(at))
-		if got, want := i.Requests(), []int{2, 2, 4, 4, 6}[n]; got != want {
+		if got, want := i.Requests(), []int{4, 4, 4, 6, 6, 8, 8, 8, 10}[n]; got != want {
 			t.Errorf("%d requests after a flood at %v; want %d", got, at, want)
 		}
 	}
@@ -523,6 +580,49 @@ func TestUnusableKeys(t *testing.T) {
 			t.Error("isUsable(private key) = true; want false")
 		}
 	}
+}
+
+// A key that is listed twice is one key.
+func TestKeyListedTwice(t *testing.T) {
+	i := fakeissuer.Start(t, "")
+	a, b := fakeissuer.NewKey(t, "a", jose.ES256), fakeissuer.NewKey(t, "b", jose.ES256)
+	i.Publish(a, b, a)
+	token := a.Sign(t, i.Claims(resource, "ahp_tenant", "acme"), nil)
+	expect(t, "key that is listed twice", trusting(t, nil, settingsOf(i)), token, time.Now(), "acme", OK)
+}
+
+// A list without a key that could verify anything is a mistake of the issuer's:
+// the keys from before go on to hold, for as long as if it were down.
+func TestListWithoutKeys(t *testing.T) {
+	i := fakeissuer.Start(t, "")
+	key, young := fakeissuer.NewKey(t, "k", jose.ES256), fakeissuer.NewKey(t, "young", jose.ES256)
+	claims := i.Claims(resource, "ahp_tenant", "acme", "exp", time.Now().Add(48*time.Hour).Unix())
+	good := key.Sign(t, claims, nil)
+	d, now := trusting(t, nil, settingsOf(i)), time.Now()
+	expect(t, "token of an issuer without keys", d, good, now, "", Unavailable)
+	if s := d.issuers.States(); s[0].Failure != "keys: none that can be used here" {
+		t.Errorf("States() = %+v; want that no key can be used", s)
+	}
+	i.Publish(key)
+	now = now.Add(10 * time.Second)
+	expect(t, "token after the key has come", d, good, now, "acme", OK)
+	i.Publish()
+	expect(t, "token of an unknown key", d, young.Sign(t, claims, nil), now.Add(time.Second), "", Refused)
+	expect(t, "token after the list was emptied", d, good, now.Add(2*time.Second), "acme", OK)
+	expect(t, "token long after that", d, good, now.Add(24*time.Hour), "", Unavailable)
+}
+
+// New keys are found at once where the issuer answered a short time ago, and
+// before them.
+func TestKeysRightAfterAsking(t *testing.T) {
+	i := fakeissuer.Start(t, "")
+	first, second := fakeissuer.NewKey(t, "1", jose.ES256), fakeissuer.NewKey(t, "2", jose.ES256)
+	i.Publish(first)
+	d, now := trusting(t, nil, settingsOf(i)), time.Now()
+	claims := i.Claims(resource, "ahp_tenant", "acme")
+	expect(t, "first key", d, first.Sign(t, claims, nil), now, "acme", OK)
+	i.Publish(first, second)
+	expect(t, "second key", d, second.Sign(t, claims, nil), now.Add(time.Millisecond), "acme", OK)
 }
 
 func TestSecureURL(t *testing.T) {

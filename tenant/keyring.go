@@ -22,6 +22,8 @@ import (
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
+
+	"github.com/ahp-gateway/ahp-gateway/egress"
 )
 
 const (
@@ -30,8 +32,10 @@ const (
 	fetchTimeout = 2 * time.Second
 	// fetchSize bounds one answer of an issuer, in bytes.
 	fetchSize = 1 << 20
-	// renewEvery is the least time between two beginnings of asking an issuer:
-	// tokens with keys that nobody has must not become requests to it.
+	// renewEvery is how long it takes until an issuer is asked again: tokens with
+	// keys that nobody has must not become requests to it. One that answered may
+	// be asked once more within it, since its keys can change right after
+	// somebody else had it asked.
 	renewEvery = 10 * time.Second
 	// renewAfter is the age from which on keys are asked for again, so that
 	// those that were taken back end to hold.
@@ -53,6 +57,7 @@ type keyring struct {
 
 	mu      sync.Mutex
 	began   time.Time     // of asking, last
+	before  time.Time     // of asking, the time before that
 	asking  chan struct{} // closed when that has ended; nil while nobody asks
 	waiting int
 	failure error // of asking last, or nil
@@ -66,18 +71,26 @@ type keySet struct {
 	epoch uint64
 }
 
-func newKeyring(issuer string, report func(issuer string, err error)) *keyring {
+func newKeyring(issuer string, allow []netip.Prefix, report func(issuer string, err error)) *keyring {
 	return &keyring{issuer: issuer, report: report, client: &http.Client{
 		Timeout: fetchTimeout,
 		// The zero Proxy asks no environment variable.
 		Transport: &http.Transport{
-			DialContext:            (&net.Dialer{Timeout: fetchTimeout}).DialContext,
+			DialContext:            newReach(issuer, allow).dial,
 			TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12},
 			MaxResponseHeaderBytes: 64 << 10,
 			DisableKeepAlives:      true, // there is nothing more to ask for a long time
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
+}
+
+// resume takes over the keys that old has, and when it asked for them last.
+func (r *keyring) resume(old *keyring) {
+	old.mu.Lock()
+	defer old.mu.Unlock()
+	r.began, r.before, r.failure = old.began, old.before, old.failure
+	r.set.Store(old.set.Load())
 }
 
 // find returns the only key with that id, or of any id where it is "", that may
@@ -93,6 +106,9 @@ func (k *keySet) find(id, algorithm string) *jose.JSONWebKey {
 			continue
 		}
 		if found != nil {
+			if isSame(found, key) {
+				continue // listed once more, as for another use
+			}
 			return nil // trying them all would multiply what a forged token costs
 		}
 		found = key
@@ -125,8 +141,21 @@ func fits(key *jose.JSONWebKey, algorithm string) bool {
 	}
 }
 
-// renew begins to ask the issuer for its keys, unless that is under way or was
-// begun less than renewEvery ago. It returns what is closed at the end of what
+// wait is how long it takes until the issuer may be asked, for who holds the
+// lock.
+func (r *keyring) wait(now time.Time) time.Duration {
+	since := r.began
+	if r.failure == nil {
+		since = r.before
+	}
+	if since.IsZero() {
+		return 0
+	}
+	return renewEvery - now.Sub(since)
+}
+
+// renew begins to ask the issuer for its keys, unless that is under way or may
+// not be done yet. It returns what is closed at the end of what
 // is under way, or nil.
 func (r *keyring) renew(now time.Time) <-chan struct{} {
 	r.mu.Lock()
@@ -139,11 +168,11 @@ func (r *keyring) begin(now time.Time) <-chan struct{} {
 	if r.asking != nil {
 		return r.asking
 	}
-	if !r.began.IsZero() && now.Sub(r.began) < renewEvery {
+	if r.wait(now) > 0 {
 		return nil
 	}
 	done := make(chan struct{})
-	r.began, r.asking = now, done
+	r.before, r.began, r.asking = r.began, now, done
 	go func() {
 		set, err := r.ask(now)
 		r.mu.Lock()
@@ -196,7 +225,7 @@ func (r *keyring) await(now time.Time) (wait time.Duration) {
 func (r *keyring) retryAfter(now time.Time) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return max(busyWait, renewEvery-now.Sub(r.began))
+	return max(busyWait, r.wait(now))
 }
 
 // ask gets the issuer's keys. now is when they are said to be of.
@@ -227,6 +256,11 @@ func (r *keyring) ask(now time.Time) (set *keySet, err error) {
 			set.keys = append(set.keys, key)
 		}
 	}
+	if len(set.keys) == 0 {
+		// Nobody signs with nothing: it is a mistake of the issuer's, and the keys
+		// that are known go on to hold as where it cannot be reached.
+		return nil, errors.New("keys: none that can be used here")
+	}
 	if old := r.set.Load(); old != nil {
 		set.epoch = old.epoch
 		if !set.covers(old) {
@@ -251,16 +285,21 @@ func isUsable(key *jose.JSONWebKey) bool {
 func (k *keySet) covers(old *keySet) bool {
 	for i := range old.keys {
 		was, still := &old.keys[i], false
-		public, ok := was.Key.(interface{ Equal(crypto.PublicKey) bool })
 		for j := range k.keys {
 			is := &k.keys[j]
-			still = still || ok && is.KeyID == was.KeyID && is.Algorithm == was.Algorithm && is.Use == was.Use && public.Equal(is.Key)
+			still = still || is.KeyID == was.KeyID && is.Algorithm == was.Algorithm && is.Use == was.Use && isSame(was, is)
 		}
 		if !still {
 			return false
 		}
 	}
 	return true
+}
+
+// isSame reports whether two are the same public key, whatever is said of them.
+func isSame(a, b *jose.JSONWebKey) bool {
+	public, ok := a.Key.(interface{ Equal(crypto.PublicKey) bool })
+	return ok && public.Equal(b.Key)
 }
 
 // discover returns where the issuer says that its keys are: by OpenID Connect
@@ -332,6 +371,7 @@ func transportFault(err error) string {
 	var certificate *tls.CertificateVerificationError
 	var resolve *net.DNSError
 	var late interface{ Timeout() bool }
+	var blocked egress.BlockedError
 	switch {
 	case errors.As(err, &certificate):
 		return "its certificate is not trusted"
@@ -339,6 +379,8 @@ func transportFault(err error) string {
 		return "it did not answer in time"
 	case errors.As(err, &resolve):
 		return "its host name cannot be resolved"
+	case errors.As(err, &blocked):
+		return "it cannot be reached: " + blocked.Error()
 	default:
 		return "it cannot be reached"
 	}
@@ -355,11 +397,7 @@ func isSecureURL(raw string) bool {
 	case "https":
 		return true
 	case "http":
-		if strings.EqualFold(u.Hostname(), "localhost") {
-			return true
-		}
-		a, err := netip.ParseAddr(u.Hostname())
-		return err == nil && a.Unmap().IsLoopback()
+		return isLoopbackHost(u.Hostname())
 	default:
 		return false
 	}

@@ -43,6 +43,10 @@ func (k *keeper) replace(path string, data []byte, known *[sha256.Size]byte) err
 	if err := os.MkdirAll(k.dir, 0o700); err != nil {
 		return err
 	}
+	// Told now, and not when it is needed.
+	if err := k.checkFolder(); err != nil {
+		return err
+	}
 	temporary, err := os.CreateTemp(k.dir, ".last-good-*") // its mode is 0600
 	if err != nil {
 		return err
@@ -77,12 +81,17 @@ func (k *keeper) load() (*config.File, error) {
 }
 
 func (k *keeper) read(path string) ([]byte, error) {
-	info, err := os.Stat(path) // before it is opened, which for a pipe waits
+	if err := k.checkFolder(); err != nil {
+		return nil, err
+	}
+	info, err := os.Lstat(path) // before it is opened, which for a pipe waits
 	switch {
 	case err != nil:
 		return nil, err
 	case !info.Mode().IsRegular():
 		return nil, errors.New("is not a regular file")
+	case !isOurs(info):
+		return nil, errors.New("belongs neither to the user of this process nor to root")
 	case info.Mode().Perm()&0o022 != 0:
 		return nil, errors.New("can be written by others than its owner: make it 0600")
 	}
@@ -91,6 +100,9 @@ func (k *keeper) read(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer file.Close()
+	if opened, err := file.Stat(); err != nil || !os.SameFile(info, opened) {
+		return nil, errors.Join(errors.New("was replaced while it was opened"), err)
+	}
 	data, err := io.ReadAll(io.LimitReader(file, maxKept+1))
 	if err != nil {
 		return nil, err
@@ -132,6 +144,22 @@ func (k *keeper) documents() (d keptDocuments, err error) {
 	}
 	k.stored = sha256.Sum256(data)
 	return d, nil
+}
+
+// checkFolder reports as an error that anybody could put a file into the folder,
+// or that it is of somebody else. A group may write there, as it may in volumes
+// that are shared by group: a file of another one's is not taken.
+func (k *keeper) checkFolder() error {
+	info, err := os.Stat(k.dir)
+	switch {
+	case err != nil:
+		return err
+	case !isOurs(info):
+		return errors.New("the folder belongs neither to the user of this process nor to root")
+	case info.Mode().Perm()&0o002 != 0:
+		return errors.New("everybody can write to the folder: make it 0700, or name one below it that is not there yet")
+	}
+	return nil
 }
 
 // keep keeps what is served from now on, where that is asked for. That it cannot

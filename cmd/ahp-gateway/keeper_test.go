@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/ahp-gateway/ahp-gateway/config"
 )
 
 // A gateway whose file has got a mistake starts with what it served before, if
@@ -164,4 +166,63 @@ func TestKeeperRefuses(t *testing.T) {
 			t.Errorf("serve %q = %d, %s; want 2", args, r.code, r.stderr)
 		}
 	}
+}
+
+// What somebody else may have put where the last good configuration is kept is
+// not served, whatever its mode is.
+func TestKeeperOfOthers(t *testing.T) {
+	_, deny := pair(t)
+	src := folder(t, "gateway.yaml", openFile(onePolicy(deny.URL)))
+	good, _, err := config.Load(filepath.Join(src, "gateway.yaml"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := &keeper{dir: filepath.Join(t.TempDir(), "state")}
+	do := func(step string, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatalf("%s: %v", step, err)
+		}
+	}
+	check := func(what, want string) {
+		t.Helper()
+		f, err := (&keeper{dir: k.dir}).load()
+		got := ""
+		if err != nil {
+			got = err.Error()
+		}
+		if (f == nil) != (want != "") || !strings.Contains(got, want) {
+			t.Errorf("load of %s = %v, %q; want %q", what, f != nil, got, want)
+		}
+	}
+	do("keep", k.keep(good))
+	check("what was kept", "")
+
+	do("chmod", os.Chmod(k.dir, 0o770)) // as volumes that are shared by group are
+	check("a folder of a group", "")
+	do("chmod", os.Chmod(k.dir, 0o777))
+	check("a folder of everybody", "everybody can write to the folder")
+	if err := (&keeper{dir: k.dir}).keep(good); err == nil || !strings.Contains(err.Error(), "everybody") {
+		t.Errorf("keep in a folder of everybody = %v; want it refused, before it is needed", err)
+	}
+	do("chmod", os.Chmod(k.dir, 0o700))
+
+	elsewhere := filepath.Join(src, "elsewhere.yaml")
+	do("rename", os.Rename(k.path(), elsewhere))
+	do("symlink", os.Symlink(elsewhere, k.path()))
+	check("a link", "is not a regular file")
+	do("remove", os.Remove(k.path()))
+	do("rename", os.Rename(elsewhere, k.path()))
+	check("the file again", "")
+
+	if os.Geteuid() != 0 {
+		t.Log("not root: a file of another user's cannot be made")
+		return
+	}
+	const nobody = 65534
+	do("chown", os.Chown(k.path(), nobody, nobody))
+	check("another's file", "belongs neither to the user")
+	do("chown", os.Chown(k.path(), 0, 0))
+	do("chown", os.Chown(k.dir, nobody, nobody))
+	check("a file in another's folder", "the folder belongs neither to the user")
 }

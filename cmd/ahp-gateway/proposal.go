@@ -106,14 +106,15 @@ func (s *server) offerAPI(f *config.File, lastGood bool) {
 	if f.AdminAPI.Store == "directory" {
 		folder = f.TenantsDir
 	}
-	if folder != s.folder {
-		s.folder, s.store = folder, nil
-		if folder != "" {
-			store, err := admin.OpenFolder(folder)
-			if err != nil {
-				s.log.Error("the admin API can change no tenant", "error", err)
-			}
-			s.store = store
+	switch {
+	case folder == "":
+		s.folder, s.store = "", nil
+	case folder != s.folder:
+		var err error
+		s.folder = folder
+		if s.store, err = admin.OpenFolder(folder); err != nil {
+			s.log.Error("the folder of tenants is not as the admin API needs it", "error", err)
+			s.folder = "" // looked at again with the next configuration
 		}
 	}
 	var store admin.Store

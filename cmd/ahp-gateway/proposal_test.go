@@ -85,3 +85,35 @@ func TestProposals(t *testing.T) {
 		t.Errorf("apply after the end = %v; want %v", err, context.Canceled)
 	}
 }
+
+// A folder of tenants that the API cannot use yet is looked at again with the
+// next configuration, and one that is named no more is used no more.
+func TestFolderOfTheAPIIsRetried(t *testing.T) {
+	dir := t.TempDir()
+	tenants := filepath.Join(dir, "tenants")
+	left := filepath.Join(tenants, ".ahp-gateway-1.tmp")
+	s := newServer(filepath.Join(dir, "gateway.yaml"))
+	s.service = &service{log: slog.New(slog.DiscardHandler)}
+	f := &config.File{TenantsDir: tenants, AdminAPI: config.AdminAPI{Keys: []config.Key{{SHA256: [32]byte{1}}}, Store: "directory"}}
+	s.offerAPI(f, false)
+	if s.store == nil {
+		t.Error("a folder that is not there leaves no store to say so")
+	}
+	if err := os.Mkdir(tenants, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	put(t, left, "half")
+	s.offerAPI(f, false)
+	if _, err := os.Stat(left); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("what a crash left in the folder that has come: %v; want it gone", err)
+	}
+	put(t, left, "half")
+	s.offerAPI(f, false)
+	if _, err := os.Stat(left); err != nil {
+		t.Errorf("what is being written into a folder in use: %v; want it left alone", err)
+	}
+	s.offerAPI(&config.File{AdminAPI: f.AdminAPI}, false)
+	if s.store != nil {
+		t.Error("a folder that is named no more still has a store")
+	}
+}

@@ -1,0 +1,68 @@
+package admin_test
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// between is a body that is read after the caller was authenticated: then the
+// function is called, once.
+type between struct {
+	*strings.Reader
+	call func()
+}
+
+func (b *between) Read(p []byte) (int, error) {
+	if b.call != nil {
+		b.call()
+		b.call = nil
+	}
+	return b.Reader.Read(p)
+}
+
+func (*between) Close() error { return nil }
+
+// What an operator takes back while a request waits for its turn is taken back.
+func TestTakenBackWhileARequestWaits(t *testing.T) {
+	trusting := strings.Replace(gatewayFile, "adminApi: {", "adminApi: {trustDocuments: true, ", 1)
+	references := `{"id": "globex", "keys": [{"env": "ACME_KEY"}], "registration": ` + registration + `}`
+	for _, c := range []struct {
+		name, before, after string
+		method, path, body  string
+		want                int
+	}{
+		{"the key", gatewayFile, strings.Replace(gatewayFile, "{env: ADMIN_KEY}, ", "", 1), "POST", "tenants/acme/keys:rotate", "{}", http.StatusUnauthorized},
+		{"the key, for a new tenant", gatewayFile, strings.Replace(gatewayFile, "{env: ADMIN_KEY}, ", "", 1), "POST", "tenants", document("globex", "key-of-globex-01234"), http.StatusUnauthorized},
+		{"another key", gatewayFile, strings.Replace(gatewayFile, ", {env: OTHER_ADMIN_KEY}", "", 1), "POST", "tenants/acme/keys:rotate", "{}", http.StatusOK},
+		{"the trust", trusting, gatewayFile, "POST", "tenants", references, http.StatusUnauthorized},
+		{"no trust", trusting, trusting, "POST", "tenants", references, http.StatusCreated},
+	} {
+		r := newRig(t, "tenants/acme.yaml", document("acme", "key-of-acme-012345"))
+		r.write("gateway.yaml", c.before)
+		r.use()
+		r.do("GET", "tenants", "") // while the key is good for the description
+		before := r.listing()
+		req := request(c.method, "/admin/v1/"+c.path, c.body)
+		taken := false
+		req.Body = &between{Reader: strings.NewReader(c.body), call: func() {
+			taken = true
+			r.write("gateway.yaml", c.after)
+			r.use()
+		}}
+		a := r.serve(req)
+		if a.status != c.want || !taken {
+			t.Errorf("%s taken back (%t): %s %s = %d %s; want %d", c.name, taken, c.method, c.path, a.status, a.body, c.want)
+		}
+		if changed := r.listing() != before; changed != (c.want < 300) {
+			t.Errorf("%s taken back: the folder has changed %t; it holds\n%s", c.name, changed, r.listing())
+		}
+		if last := r.records[len(r.records)-1].Change; last.Status != c.want || (c.want >= 300 && last.After != "") {
+			t.Errorf("%s taken back: the record is %+v; want status %d", c.name, *last, c.want)
+		}
+		if c.want == http.StatusUnauthorized && !slices.Equal(a.header["Www-Authenticate"], []string{"Bearer"}) {
+			t.Errorf("%s taken back: WWW-Authenticate is %q", c.name, a.header["Www-Authenticate"])
+		}
+	}
+}
