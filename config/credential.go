@@ -23,6 +23,11 @@ func (r *reader) expires(s spot) time.Time {
 		return time.Time{}
 	}
 	t = t.UTC()
+	for _, turn := range []time.Time{t.Add(-soon), t} {
+		if turn.After(r.now()) && (r.until.IsZero() || turn.Before(r.until)) {
+			r.until = turn
+		}
+	}
 	switch left := t.Sub(r.now()); {
 	case left <= 0:
 		r.warn(s, shown(s.text), "the key has expired and is refused", "remove it, and put a new one in its place")

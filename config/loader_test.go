@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -350,4 +351,35 @@ func TestLoaderSourcesAfterAMistake(t *testing.T) {
 	if _, err := s.load(); err == nil || !slices.Equal(s.Sources, want[1:2]) {
 		t.Errorf("without a gateway file, Load = %v and Sources = %q; want a mistake and %q", err, s.Sources, want[1:2])
 	}
+}
+
+// What is said of a key that ends changes while its file does not.
+func TestLoaderWarnsOfKeysInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		end := time.Now().Add(30 * 24 * time.Hour).UTC()
+		s := surround(t, map[string]string{"tenants/a.yaml": "id: a\nkeys: [{sha256: \"" + strings.Repeat("a", 64) + "\", expires: " + end.Format(time.RFC3339) + "}]\nregistration: " + minimalRegistration})
+		for _, step := range []struct {
+			wait time.Duration
+			want string
+		}{
+			{0, ""},
+			{15 * 24 * time.Hour, ""},
+			{2 * 24 * time.Hour, "the key expires within 14 days"},
+			{14 * 24 * time.Hour, "the key has expired and is refused"},
+			{time.Hour, "the key has expired and is refused"},
+		} {
+			time.Sleep(step.wait)
+			_, warnings, err := s.Load()
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := ""
+			if len(warnings) > 0 {
+				got = warnings[0].What
+			}
+			if got != step.want || len(warnings) > 1 {
+				t.Errorf("%s before the end: warnings %v; want %q", time.Until(end), warnings, step.want)
+			}
+		}
+	})
 }

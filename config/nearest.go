@@ -2,6 +2,18 @@ package config
 
 import "strings"
 
+// maxGuesses bounds how many mistakes have a guess at what was meant: it costs
+// a comparison with every word, and whoever writes the document chooses both.
+const maxGuesses = 100
+
+// nearest is the function of that name, for the first mistakes of r.
+func (r *reader) nearest(key string, words []string) string {
+	if len(r.mistakes) >= maxGuesses {
+		return ""
+	}
+	return nearest(key, words)
+}
+
 // nearest returns the word that key is most likely a slip of, or "".
 func nearest(key string, words []string) string {
 	if key == "" || len(key) > 64 {

@@ -18,6 +18,8 @@ import (
 type reader struct {
 	env Environ
 	now func() time.Time
+	// until is when what was read has to be said again in other words; zero is never.
+	until time.Time
 	// loader keeps what tenants' files were read as, or is nil.
 	loader *Loader
 	// asked is what was asked of the environment, if there is a loader.
@@ -40,6 +42,9 @@ type reader struct {
 	// sources are the absolute paths of the files that were read.
 	sources []string
 	folder  string // of tenants
+	stored  string // folder of stored secrets, or ""
+	// storing is set where the gateway file says, rightly or not, that there are some.
+	storing bool
 	// wanted are those that could not be read.
 	wanted []string
 	noted  map[string]bool // of sources

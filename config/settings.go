@@ -106,6 +106,7 @@ func (r *reader) shadow(s spot) []string {
 		return nil
 	}
 	var ids []string
+	seen := make(map[string]bool)
 	for i := range s.items {
 		at := s.item(i)
 		id, ok := r.text(at)
@@ -113,9 +114,10 @@ func (r *reader) shadow(s spot) []string {
 		case !ok:
 		case id == "*":
 			r.mistake(at, "", "is a wildcard in a list", `write shadow: "*" without the list`)
-		case slices.Contains(ids, id):
+		case seen[id]:
 			r.mistake(at, shown(id), "is there twice", "keep one of them")
 		default:
+			seen[id] = true
 			ids = append(ids, id)
 		}
 	}
@@ -137,7 +139,7 @@ func (r *reader) apply(all *settings, regs []*Registration) map[string]BackendSe
 	for _, w := range all.at {
 		if len(hooks[w.id]) == 0 {
 			instead := "write the id of a hook of the registration"
-			if near := nearest(w.id, ids); near != "" {
+			if near := r.nearest(w.id, ids); near != "" {
 				instead = "did you mean " + near + "?"
 			}
 			r.mistake(w.at, shown(w.id), "no hook has this id", instead)
@@ -195,7 +197,7 @@ func (r *reader) applyShadow(w hookSettings, shadow []string, hooks []*Hook) {
 			continue
 		}
 		instead := "write the id member of one of the hook's subscriptions"
-		if near := nearest(at.text, ids); near != "" {
+		if near := r.nearest(at.text, ids); near != "" {
 			instead = "did you mean " + near + "?"
 		}
 		r.mistake(at, shown(at.text), "no subscription of the hook has this id", instead)

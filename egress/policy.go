@@ -73,6 +73,8 @@ var specialAddresses = []struct {
 	{netip.MustParsePrefix("fd00:ec2::/32"), "metadata"},
 	{netip.MustParsePrefix("fd00:c1::a9fe:a9fe/128"), "metadata"},
 	{netip.MustParsePrefix("fd20:ce::254/128"), "metadata"},
+	{netip.MustParsePrefix("fd00:42::42/128"), "metadata"},
+	{netip.MustParsePrefix("fd00:a9fe:a9fe::1/128"), "metadata"},
 
 	{netip.MustParsePrefix("127.0.0.0/8"), kindLoopback},
 	{netip.MustParsePrefix("::1/128"), kindLoopback},

@@ -70,6 +70,7 @@ type inquiry struct {
 	party  *party
 	hook   *config.Hook
 	peer   *peer
+	same   bool   // the tenant's file has not changed
 	before []byte // what the peer answered an earlier time, or nil
 
 	data          []byte
@@ -81,14 +82,19 @@ type inquiry struct {
 // discover asks the backends of s whose registration lists no subscriptions for
 // those that they want, all of them within f's discovery timeout, and returns
 // the part of them that the gateway serves. A backend that cannot be asked
-// makes it fail or is skipped, as f says; one that previous has, with the same URL,
-// is not skipped then, but keeps what it asked for before. When ctx ends meanwhile it returns at
-// once; what is still under way then ends with the timeout, and is not looked at.
+// makes it fail or is skipped, as f says; one that previous has, with the same
+// URL, is not skipped then, but keeps what it asked for before. So does one of a
+// tenant whose own file has not changed, whatever f says: nobody else's change
+// has to wait for it. Parties that were taken over whole are not asked for. When
+// ctx ends meanwhile it returns at once; what is still under way then ends with
+// the timeout, and is not looked at.
 func (g *Gateway) discover(ctx context.Context, s, previous *snapshot, peers map[*config.Hook]*peer) (map[*config.Hook][]config.Subscription, error) {
 	f := s.file
 	before := make(map[source][]byte)
+	known := make(map[string]*party)
 	if previous != nil {
 		for _, p := range previous.parties {
+			known[p.id] = p
 			for _, d := range p.discovered {
 				before[source{p.id, d.hook.ID, d.hook.URL}] = d.data
 			}
@@ -99,11 +105,15 @@ func (g *Gateway) discover(ctx context.Context, s, previous *snapshot, peers map
 	var asking sync.WaitGroup
 	for i := range f.Tenants {
 		t := &f.Tenants[i]
+		if s.parties[i].supported != nil {
+			continue
+		}
 		first := len(all)
+		same := known[t.ID] != nil && t.Unchanged(&known[t.ID].made.tenant)
 		for _, r := range t.Registrations {
 			for j := range r.Hooks {
 				if h := &r.Hooks[j]; h.Discover {
-					all = append(all, &inquiry{tenant: t, party: s.parties[i], hook: h, peer: peers[h], before: before[source{t.ID, h.ID, h.URL}]})
+					all = append(all, &inquiry{tenant: t, party: s.parties[i], hook: h, peer: peers[h], same: same, before: before[source{t.ID, h.ID, h.URL}]})
 				}
 			}
 		}
@@ -217,7 +227,7 @@ func applicable(advertised []config.Subscription) []config.Subscription {
 }
 
 // found notes the outcome of every inquiry, and fails unless all of them went
-// well or those that did not may be skipped.
+// well or those that did not may be skipped or keep what they asked for before.
 func (g *Gateway) found(all []*inquiry, skip bool) (map[*config.Hook][]config.Subscription, error) {
 	subscriptions := make(map[*config.Hook][]config.Subscription, len(all))
 	failed, text := 0, ""
@@ -236,7 +246,7 @@ func (g *Gateway) found(all []*inquiry, skip bool) (map[*config.Hook][]config.Su
 		case q.failure.OK():
 			log.Info("subscriptions discovered", "intercept", eventsOf(q.subscriptions, config.Intercept), "observe", eventsOf(q.subscriptions, config.Observe))
 			continue
-		case skip && q.data != nil:
+		case (skip || q.same) && q.data != nil:
 			log.Warn("the backend's earlier subscriptions hold: they could not be discovered again", "failure", q.failure.String())
 		case skip:
 			log.Warn("backend skipped, its policy does not hold: its subscriptions could not be discovered", "failure", q.failure.String())
@@ -312,7 +322,7 @@ func (g *Gateway) askAgain(ctx context.Context) error {
 	if g.current.Load() != old {
 		return nil // a reload has asked them
 	}
-	snap, err := g.assemble(ctx, old.file, old)
+	snap, err := g.assemble(ctx, old.file, old, true)
 	if err != nil {
 		return err
 	}

@@ -441,3 +441,40 @@ func BenchmarkReload(b *testing.B) {
 		})
 	}
 }
+
+// One tenant's backend that cannot be asked any more keeps nobody else's change
+// out: it goes on with what it asked for. A change by the API does not ask it.
+func TestDiscoveryOfOneTenantDelaysNobody(t *testing.T) {
+	b := fakebackend.Start(t)
+	asked := fakebackend.Start(t, fakebackend.Behave("deny:no"), fakebackend.Advertise("configuration"))
+	e := newEstate(t) // discovery.onFailure: refuse
+	e.tenant("acme", b.URL)
+	e.tenantOf("flaky", `{"protocolVersion":"draft","hooks":[{"id":"com.example.policy","transport":{"type":"http","url":"`+asked.URL+`"}}]}`)
+	r := e.serve()
+	asked.Close()
+
+	e.tenant("acme", b.URL, "rate: 1000")
+	before := r.party("flaky")
+	if _, err := r.Propose(t.Context(), e.load(), func() error { return nil }); err != nil {
+		t.Errorf("Propose beside a backend that cannot be asked = %v; want none", err)
+	}
+	if r.party("flaky") != before {
+		t.Error("Propose of another tenant's change has assembled the tenant of a backend that is asked; want it taken over")
+	}
+	e.tenant("acme", b.URL, "rate: 2000")
+	if _, err := r.Reload(t.Context(), e.load()); err != nil {
+		t.Errorf("Reload beside a backend that cannot be asked = %v; want none", err)
+	}
+	if p := r.party("acme"); p.limiter.Limits.Rate != 2000 {
+		t.Errorf("rate of acme after the reload = %v; want 2000", p.limiter.Limits.Rate)
+	}
+	p := r.party("flaky")
+	if len(p.discovered) != 1 || p.discovered[0].failure.OK() || p.discovered[0].skipped() {
+		t.Errorf("the backend was found to be %v; want one that could not be asked and keeps its subscriptions", p.discovered)
+	}
+	// It is the file of that tenant that a failure refuses.
+	e.tenantOf("flaky", `{"protocolVersion":"draft","hooks":[{"id":"com.example.policy","transport":{"type":"http","url":"`+asked.URL+`"}}]}`, "rate: 3")
+	if _, err := r.Reload(t.Context(), e.load()); err == nil {
+		t.Error("Reload of a changed tenant whose backend cannot be asked = no error; want one")
+	}
+}

@@ -1,6 +1,7 @@
 package tenant
 
 import (
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -43,6 +44,8 @@ type Issuers struct {
 	// tenants that claims are mapped to.
 	anyone bool
 	mapped map[string]bool
+	// verifying holds one for each signature that is being verified.
+	verifying chan struct{}
 }
 
 type issuer struct {
@@ -60,7 +63,7 @@ func NewIssuers(settings []Issuer, previous *Issuers, report func(issuer string,
 	if len(settings) == 0 {
 		return nil
 	}
-	s := &Issuers{mapped: make(map[string]bool)}
+	s := &Issuers{mapped: make(map[string]bool), verifying: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))}
 	for _, own := range settings {
 		i := &issuer{Issuer: own}
 		for _, a := range own.Algorithms {
@@ -155,20 +158,26 @@ func (s *Issuers) verify(raw string, now time.Time) (token, Verdict) {
 	header := jws.Signatures[0].Protected
 	set := i.current(now)
 	key := set.find(header.KeyID, header.Algorithm)
-	good := key != nil && isSigned(jws, key)
+	good, able := s.isSigned(jws, key)
+	if !able {
+		return token{}, Verdict{Result: Unavailable, RetryAfter: busyWait}
+	}
 	if key == nil || !good && header.KeyID == "" {
 		// The issuer may have new keys. One that names its keys never gives two
 		// the same name, so that a bad signature of a known one is final.
-		renewed, wait := i.keys.await(now)
-		if wait > 0 {
+		before := set
+		if wait := i.keys.await(now); wait > 0 {
 			return token{}, Verdict{Result: Unavailable, RetryAfter: wait}
 		}
 		if set = i.current(now); set == nil {
 			return token{}, Verdict{Result: Unavailable, RetryAfter: i.keys.retryAfter(now)}
 		}
-		if renewed {
+		// Whoever had them renewed: they may have come since they were looked at.
+		if set != before {
 			key = set.find(header.KeyID, header.Algorithm)
-			good = key != nil && isSigned(jws, key)
+			if good, able = s.isSigned(jws, key); !able {
+				return token{}, Verdict{Result: Unavailable, RetryAfter: busyWait}
+			}
 		}
 	}
 	switch {
@@ -181,10 +190,31 @@ func (s *Issuers) verify(raw string, now time.Time) (token, Verdict) {
 	return t, Verdict{Result: OK}
 }
 
-// isSigned reports whether the key made the signature.
-func isSigned(jws *jose.JSONWebSignature, key *jose.JSONWebKey) bool {
+// verifyWait is how long a token waits for its signature to be looked at.
+const verifyWait = 100 * time.Millisecond
+
+// isSigned reports whether the key, which may be nil, made the signature. able
+// is false where too many others are being verified: anybody can send a token
+// that costs a signature, and those who have a credential that costs none must
+// not wait for them.
+func (s *Issuers) isSigned(jws *jose.JSONWebSignature, key *jose.JSONWebKey) (good, able bool) {
+	if key == nil {
+		return false, true
+	}
+	select {
+	case s.verifying <- struct{}{}:
+	default:
+		end := time.NewTimer(verifyWait)
+		defer end.Stop()
+		select {
+		case s.verifying <- struct{}{}:
+		case <-end.C:
+			return false, false
+		}
+	}
+	defer func() { <-s.verifying }()
 	_, err := jws.Verify(key)
-	return err == nil
+	return err == nil, true
 }
 
 // lacks reports whether one of the wanted is not among the granted.

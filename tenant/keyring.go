@@ -162,18 +162,18 @@ func (r *keyring) begin(now time.Time) <-chan struct{} {
 	return done
 }
 
-// await has the keys renewed and waits for that. renewed is true where it has
-// been done, with success or not; wait is not zero where it takes too long.
-func (r *keyring) await(now time.Time) (renewed bool, wait time.Duration) {
+// await has the keys renewed, unless that was done a short time ago, and waits
+// for that. wait is not zero where it takes too long.
+func (r *keyring) await(now time.Time) (wait time.Duration) {
 	r.mu.Lock()
 	done := r.begin(now)
 	if done == nil {
 		r.mu.Unlock()
-		return false, 0
+		return 0
 	}
 	if r.waiting >= maxWaiting {
 		r.mu.Unlock()
-		return false, busyWait
+		return busyWait
 	}
 	r.waiting++
 	r.mu.Unlock()
@@ -186,9 +186,9 @@ func (r *keyring) await(now time.Time) (renewed bool, wait time.Duration) {
 	defer end.Stop()
 	select {
 	case <-done:
-		return true, 0
+		return 0
 	case <-end.C:
-		return false, busyWait
+		return busyWait
 	}
 }
 

@@ -27,7 +27,7 @@ func TestProposals(t *testing.T) {
 	}
 	p := program{stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard}
 	ctx := context.Background()
-	if s.service, err = p.start(ctx, f, slog.New(slog.DiscardHandler), s.api, false); err != nil {
+	if s.service, err = p.start(ctx, f, slog.New(slog.DiscardHandler), s.api, s.stored, false); err != nil {
 		t.Fatal(err)
 	}
 	hangup, stop := make(chan os.Signal), make(chan os.Signal, 2)
