@@ -30,7 +30,7 @@ var architecture = map[string]rule{
 		tests: []string{"ahp/schema", "github.com/go-json-experiment/json", "github.com/santhosh-tekuri/jsonschema/v6"},
 	},
 	"admin": {
-		ours:  []string{"audit", "config", "tenant"},
+		ours:  []string{"audit", "config", "sealed", "tenant"},
 		tests: []string{"github.com/getkin/kin-openapi"},
 	},
 	"ahp/schema": {tests: []string{"github.com/santhosh-tekuri/jsonschema/v6"}},
@@ -48,12 +48,12 @@ var architecture = map[string]rule{
 		modules: []string{"github.com/sony/gobreaker/v2"},
 	},
 	"cmd/ahp-gateway": {
-		ours:    []string{"admin", "ahp", "audit", "config", "gateway", "internal/samplepolicy", "routing", "telemetry"},
+		ours:    []string{"admin", "ahp", "audit", "config", "gateway", "internal/samplepolicy", "routing", "sealed", "shared", "telemetry"},
 		modules: []string{"github.com/fsnotify/fsnotify", "github.com/spf13/cobra"},
 		tests:   []string{"internal/fakebackend", "internal/redistest"},
 	},
 	"config": {
-		ours:    []string{"ahp", "egress"},
+		ours:    []string{"ahp", "egress", "sealed"},
 		modules: []string{"github.com/go-json-experiment/json", "go.yaml.in/yaml/v3"},
 		tests:   []string{"github.com/santhosh-tekuri/jsonschema/v6"},
 	},
@@ -61,7 +61,7 @@ var architecture = map[string]rule{
 	"dedupe":   {modules: []string{"github.com/hashicorp/golang-lru/v2"}},
 	"egress":   {},
 	"gateway": {
-		ours: []string{"ahp", "audit", "backend", "breaker", "config", "decision", "dedupe", "routing", "shared", "tenant"},
+		ours: []string{"ahp", "audit", "backend", "breaker", "config", "decision", "dedupe", "routing", "sealed", "shared", "tenant"},
 		modules: []string{
 			"github.com/valyala/fasthttp",
 			"go.opentelemetry.io/otel",
@@ -82,6 +82,7 @@ var architecture = map[string]rule{
 	"internal/redistest":    {},
 	"internal/samplepolicy": {},
 	"routing":               {ours: []string{"ahp"}},
+	"sealed":                {},
 	"shared":                {modules: []string{"github.com/redis/rueidis"}, tests: []string{"internal/redistest"}},
 	"telemetry": {
 		modules: []string{

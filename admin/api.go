@@ -15,6 +15,7 @@ import (
 
 	"github.com/ahp-gateway/ahp-gateway/audit"
 	"github.com/ahp-gateway/ahp-gateway/config"
+	"github.com/ahp-gateway/ahp-gateway/sealed"
 	"github.com/ahp-gateway/ahp-gateway/tenant"
 )
 
@@ -43,6 +44,10 @@ type Options struct {
 // Change is one change of what the gateway serves.
 type Change struct {
 	config.Change
+	// Begin, unless it is nil, is called before the configuration is read. It does
+	// what the gateway has to find done, and returns what takes that back, which is
+	// called where the change comes to nothing.
+	Begin func() (undo func() error, err error)
 	// Check sees the warnings of the configuration with the change in it, and
 	// can still refuse that.
 	Check func(warnings []config.Mistake) error
@@ -61,11 +66,12 @@ type API struct {
 
 // terms are the configuration as far as it matters here.
 type terms struct {
-	// callers are by whose key somebody comes; what is known of them is the
-	// start of the key's digest.
+	// callers are by whose key or certificate somebody comes; what is known of
+	// them is the start of the key's digest, or the certificate's name with its kind.
 	callers *tenant.Directory[string]
 	trust   bool // adminApi.trustDocuments
 	store   Store
+	secrets *sealed.Folder   // nil where none are stored
 	tenants []*config.Tenant // by id
 }
 
@@ -74,19 +80,32 @@ func New(o Options) *API { return &API{options: o, turn: make(chan struct{}, 1)}
 
 // Use has the API go by f from now on, which the gateway serves. Without
 // adminApi in f the API is off. store holds the documents of f's TenantsDir;
-// with nil the API shows tenants and changes none.
-func (a *API) Use(f *config.File, store Store) error {
+// with nil the API shows tenants and changes none. secrets holds their stored
+// secrets; with nil there are none.
+func (a *API) Use(f *config.File, store Store, secrets *sealed.Folder) error {
 	if len(f.AdminAPI.Keys) == 0 {
 		a.terms.Store(nil)
 		return nil
 	}
-	t := &terms{trust: f.AdminAPI.TrustDocuments, store: store}
+	t := &terms{trust: f.AdminAPI.TrustDocuments, store: store, secrets: secrets}
 	var entries []tenant.Entry
 	var callers []string
 	for _, key := range f.AdminAPI.Keys {
 		digest := hex.EncodeToString(key.SHA256[:])
 		entries = append(entries, tenant.Entry{ID: digest, Keys: []tenant.Key{{Digest: key.SHA256, Expires: key.Expires}}})
 		callers = append(callers, digest[:shortDigest])
+	}
+	for _, n := range f.AdminTLS.Names {
+		kind := tenant.NameURI
+		switch n.Kind {
+		case tenant.NameDNS.String():
+			kind = tenant.NameDNS
+		case tenant.NameEmail.String():
+			kind = tenant.NameEmail
+		}
+		name := n.Kind + ":" + n.Value
+		entries = append(entries, tenant.Entry{ID: name, Names: []tenant.Name{tenant.NewName(kind, n.Value)}})
+		callers = append(callers, name)
 	}
 	var err error
 	if t.callers, err = tenant.NewDirectory(entries, callers, nil); err != nil {
@@ -126,8 +145,8 @@ type call struct {
 	by string
 
 	// What becomes part of the record.
-	action, tenant, before, after string
-	generation                    uint64
+	action, tenant, secret, before, after string
+	generation                            uint64
 }
 
 // answer is what a request is answered with.
@@ -186,16 +205,22 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(answer.body)
 }
 
+// certificateNames returns the names in the client certificate of a request's
+// connection that whoever serves the API has verified, and has found to hold.
+func certificateNames(r *http.Request) []tenant.Name {
+	if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
+		return nil
+	}
+	return tenant.CertificateNames(r.TLS.PeerCertificates[0])
+}
+
 func isReading(method string) bool { return method == http.MethodGet || method == http.MethodHead }
 
 // answer authenticates the caller and has the request answered.
 func (c *call) answer() *answer {
-	var verdict tenant.Verdict
-	if values := c.r.Header["Authorization"]; len(values) == 1 {
-		c.by, verdict = c.callers.Authenticate(tenant.Request{Authorization: []byte(values[0]), Now: time.Now()})
-	}
-	if verdict.Result != tenant.OK {
-		return unauthenticated.problem("Send Authorization: Bearer with a key of adminApi.keys.")
+	var known bool
+	if c.by, known = c.terms.caller(c.r); !known {
+		return unauthenticated.problem("Send Authorization: Bearer with a key of adminApi.keys, or come with a certificate of adminTLS.names.")
 	}
 	if !isReading(c.r.Method) && len(c.r.Header["Origin"]) > 0 {
 		return crossOrigin.problem("The request has an Origin header.")
@@ -229,8 +254,23 @@ func (c *call) stillMay() bool {
 	if t == nil || c.trust && !t.trust {
 		return false
 	}
-	_, v := t.callers.Authenticate(tenant.Request{Authorization: []byte(c.r.Header.Get("Authorization")), Now: time.Now()})
-	return v.Result == tenant.OK
+	_, known := t.caller(c.r)
+	return known
+}
+
+// caller returns whose key or certificate a request comes with.
+func (t *terms) caller(r *http.Request) (by string, known bool) {
+	who := tenant.Request{Now: time.Now()}
+	switch values := r.Header["Authorization"]; len(values) {
+	case 1: // who sends a key comes by that, whatever the certificate
+		who.Authorization = []byte(values[0])
+	case 0:
+		who.Names = certificateNames(r)
+	default:
+		return "", false
+	}
+	by, verdict := t.callers.Authenticate(who)
+	return by, verdict.Result == tenant.OK
 }
 
 type operations map[string]func() *answer
@@ -264,6 +304,13 @@ func (c *call) operations() operations {
 		return operations{http.MethodPost: c.rotateKey}
 	case len(parts) == 4 && parts[2] == "keys" && isDigestStart(parts[3]):
 		return operations{http.MethodDelete: func() *answer { return c.deleteKey(parts[3]) }}
+	case len(parts) == 3 && parts[2] == "secrets":
+		return operations{http.MethodGet: c.listSecrets}
+	case len(parts) == 3 && parts[2] == "secrets:reseal":
+		return operations{http.MethodPost: c.resealSecrets}
+	case len(parts) == 4 && parts[2] == "secrets" && sealed.IsName(parts[3]):
+		c.secret = parts[3]
+		return operations{http.MethodPut: c.putSecret, http.MethodDelete: c.deleteSecret}
 	default:
 		return nil
 	}
@@ -275,6 +322,6 @@ func (c *call) record(began time.Time, status int) {
 	}
 	c.options.Record(&audit.Record{
 		Time: began, Duration: time.Since(began), Tenant: c.tenant, Generation: c.generation,
-		Change: &audit.Change{By: c.by, Action: cmp.Or(c.action, "unknown"), Before: c.before, After: c.after, Status: status},
+		Change: &audit.Change{By: c.by, Action: cmp.Or(c.action, "unknown"), Secret: c.secret, Before: c.before, After: c.after, Status: status},
 	})
 }

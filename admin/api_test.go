@@ -152,8 +152,8 @@ func TestTenantsOfTheOperator(t *testing.T) {
 		"tenants/by-hand.yml", document("named", "key-of-named-0123"),
 		"tenants/other.yaml", document("different", "key-of-different-0"),
 		"tenants/referring.yaml", `{"id": "referring", "keys": [{"env": "ACME_KEY"}], "registration": `+registration+`}`,
-		"tenants/literal.yaml", strings.Replace(document("literal", "key-of-literal-01"), `"url": "http://127.0.0.1:9000"`,
-			`"url": "http://127.0.0.1:9000?access_token=hunter2", "headers": {"X-Key": "hunter2", "X-Team": "platform"}`, 1),
+		"tenants/literal.yaml", strings.Replace(document("literal", "key-of-literal-01"), `"url": "https://policy.example.com"`,
+			`"url": "https://policy.example.com?access_token=hunter2", "headers": {"X-Key": "hunter2", "X-Team": "platform"}`, 1),
 		"elsewhere.yaml", document("linked", "key-of-linked-0123"))
 	if err := os.Symlink("../elsewhere.yaml", r.tenants("linked.yaml")); err != nil {
 		t.Fatal(err)
@@ -233,14 +233,17 @@ func TestRefusedDocuments(t *testing.T) {
 		{"a bad id", `{"id": "../acme", "registration": ` + registration + `}`, []string{`id "../acme"`}},
 		{"no registration", `{"id": "acme"}`, []string{"registration {"}},
 		{"an unknown member", "{\"id\": \"acme\",\n \"ratee\": 1, \"rate\": -1, \"registration\": " + registration + "}", []string{`ratee "ratee"`, "rate -1"}},
-		{"an unknown member of a hook", hook(`"http://127.0.0.1:9000"`, `, "x": 1`), []string{`registration.hooks[0].x "x": 1`}},
+		{"an unknown member of a hook", hook(`"https://policy.example.com"`, `, "x": 1`), []string{`registration.hooks[0].x "x": 1`}},
 		{"references", `{"id": "acme", "keys": [{"env": "A"}, {"file": "/etc/passwd"}], "secrets": {"dir": "/"}, "backends": {"com.example.policy": {"caFile": "/x", "allowHTTP": false, "allowPrivate": true, "allowAddresses": ["10.0.0.0/8"], "clientCertFile": "/c", "clientKeyFile": "/k", "issuerCAFile": "/i", "retry": false, "inFlight": 7, "shadow": "*", "breaker": {"probes": 2}, "connections": 3}}, "registration": ["hooks.json"]}`,
-			[]string{`keys[0].env "A"`, `keys[1].file "/etc/passwd"`, `secrets {"dir"`, `backends["com.example.policy"].caFile "/x"`, `backends["com.example.policy"].allowPrivate true`, `backends["com.example.policy"].allowAddresses ["10.0.0.0/8"]`,
+			[]string{`keys[0].env "A"`, `keys[1].file "/etc/passwd"`, `secrets.dir "/"}`, `backends["com.example.policy"].caFile "/x"`, `backends["com.example.policy"].allowPrivate true`, `backends["com.example.policy"].allowAddresses ["10.0.0.0/8"]`,
 				`backends["com.example.policy"].clientCertFile "/c"`, `backends["com.example.policy"].clientKeyFile "/k"`, `backends["com.example.policy"].issuerCAFile "/i"`, `registration[0] "hooks.json"`}},
 		{"a registration by path", `{"id": "acme", "registration": "hooks.json"}`, []string{`registration "hooks.json"`}},
-		{"a credential in a URL", hook(`"http://127.0.0.1:9000?token=x"`, ""), []string{`registration.hooks[0].transport.url "http:`}},
-		{"a credential in a header", hook(`"http://127.0.0.1:9000", "headers": {"X-Token": "xyz"}`, ""), []string{`registration.hooks[0].transport.headers.X-Token "xyz"`}},
-		{"a reference without a grant", hook(`"http://127.0.0.1:9000"`, `, "authentication": {"type": "bearer", "tokenEnv": "AWS_SECRET"}`), []string{`registration.hooks[0].authentication.tokenEnv "AWS_SECRET"`}},
+		{"a URL of the gateway's machine", hook(`"http://127.0.0.1:9000"`, ""), []string{`registration.hooks[0].transport.url "http://127.0.0.1:9000"`}},
+		{"a name of the gateway's machine", hook(`"https://LOCALHOST/x"`, ""), []string{`registration.hooks[0].transport.url "https://LOCALHOST/x"`}},
+		{"an issuer on the gateway's machine", hook(`"https://policy.example.com"`, `, "authentication": {"type": "oauth", "issuer": "http://[::1]:9", "resource": "https://policy.example.com", "clientId": "c", "flow": "client_credentials"}`), []string{`registration.hooks[0].authentication.issuer "http://[::1]:9"`}},
+		{"a credential in a URL", hook(`"https://policy.example.com?token=x"`, ""), []string{`registration.hooks[0].transport.url "https:`}},
+		{"a credential in a header", hook(`"https://policy.example.com", "headers": {"X-Token": "xyz"}`, ""), []string{`registration.hooks[0].transport.headers.X-Token "xyz"`}},
+		{"a reference without a grant", hook(`"https://policy.example.com"`, `, "authentication": {"type": "bearer", "tokenEnv": "AWS_SECRET"}`), []string{`registration.hooks[0].authentication.tokenEnv "AWS_SECRET"`}},
 		{"three keys", `{"id": "acme", "keys": [{"sha256": "` + digest("1") + `"}, {"sha256": "` + digest("2") + `"}, {"sha256": "` + digest("3") + `"}], "registration": ` + registration + `}`, []string{`keys [{"sha256`}},
 		{"no keys", `{"id": "acme", "keys": [], "registration": ` + registration + `}`, []string{"keys []"}},
 		{"a literal key", `{"id": "acme", "keys": ["ahp_acme_secret"], "registration": ` + registration + `}`, []string{`keys[0] "ahp_acme_secret"`}},
@@ -300,7 +303,7 @@ registration:
   protocolVersion: 0.1
   hooks:
     - id: com.example.policy
-      transport: {type: http, url: "http://127.0.0.1:9000"}
+      transport: {type: http, url: "https://policy.example.com"}
       subscriptions: [{events: [tool.after], mode: observe}]
 `
 	for more, want := range map[string]string{
@@ -412,7 +415,7 @@ func TestAuthentication(t *testing.T) {
 	}
 	f := *r.file
 	f.AdminAPI = config.AdminAPI{}
-	if err := r.api.Use(&f, nil); err != nil {
+	if err := r.api.Use(&f, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	if a := httpServe(r.api, request("GET", "/admin/v1/tenants", "")); a.Code != 404 || strings.Contains(a.Body.String(), "problem") {
@@ -600,11 +603,49 @@ func TestRecordsOfStrangers(t *testing.T) {
 }
 
 // failing is a store that fails as a full or broken disk does.
-type failing struct{ admin.Store }
+type failing struct {
+	admin.Store
+	err error
+}
 
-func (failing) Get(context.Context, string) ([]byte, error)       { return nil, errors.New("broken") }
-func (failing) Put(context.Context, string, []byte, string) error { return errors.New("broken") }
-func (failing) Delete(context.Context, string, string) error      { return errors.New("broken") }
+func (s failing) Get(context.Context, string) ([]byte, error)       { return nil, s.err }
+func (s failing) Put(context.Context, string, []byte, string) error { return s.err }
+func (s failing) Delete(context.Context, string, string) error      { return s.err }
+
+// A store that cannot be had is no fault of the API's: it asks to come again.
+func TestStoreUnavailable(t *testing.T) {
+	r := newRig(t)
+	_, etag := r.create("acme")
+	gone := fmt.Errorf("%w: timeout; nothing was changed", admin.ErrUnavailable)
+	expect := func(when string, a *reply) {
+		t.Helper()
+		if a.status != 503 || a.word() != "store-unavailable" || a.header.Get("Retry-After") == "" || !strings.Contains(a.Detail, "nothing was changed") {
+			t.Errorf("%s = %d %s; want 503 that says why, and Retry-After", when, a.status, a.body)
+		}
+	}
+	whole := r.store
+	r.failure = gone
+	expect("DELETE that Apply refuses", r.do("DELETE", "tenants/acme", "", "If-Match: "+etag))
+	r.failure = nil
+	if err := r.api.Use(r.file, putless{failing{whole, gone}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	expect("DELETE that cannot be stored", r.do("DELETE", "tenants/acme", "", "If-Match: "+etag))
+	if err := r.api.Use(r.file, failing{whole, gone}, nil); err != nil {
+		t.Fatal(err)
+	}
+	expect("DELETE of what cannot be read", r.do("DELETE", "tenants/acme", "", "If-Match: "+etag))
+	expect("GET", r.do("GET", "tenants/absent", ""))
+	expect("GET of all", r.do("GET", "tenants", ""))
+	if got := r.read("tenants/acme.yaml"); !strings.Contains(got, "acme") {
+		t.Errorf("document = %s; want what it was", got)
+	}
+}
+
+// putless can be read alone.
+type putless struct{ failing }
+
+func (s putless) Get(ctx context.Context, id string) ([]byte, error) { return s.Store.Get(ctx, id) }
 
 // Every answer that the description has is one that is given.
 func TestEveryAnswer(t *testing.T) {
@@ -677,14 +718,18 @@ func TestEveryAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.write("tenants/acme.yaml", "{")
-	if err := r.api.Use(without(r.file, "acme"), r.store); err != nil {
+	if err := r.api.Use(without(r.file, "acme"), r.store, nil); err != nil {
 		t.Fatal(err)
 	}
 	r.do("GET", "tenants/acme", "")
 	r.write("tenants/acme.yaml", document)
 	r.use()
 	whole := r.store
-	r.store = failing{whole}
+	r.store = failing{whole, admin.ErrUnavailable}
+	r.use()
+	r.do("GET", "tenants/unstored", "")
+	r.do("GET", "tenants", "")
+	r.store = failing{whole, errors.New("broken")}
 	r.use()
 	r.do("GET", "tenants/unstored", "")
 	r.do("POST", "tenants", `{"id": "unstored", "registration": `+registration+`}`)
@@ -694,6 +739,7 @@ func TestEveryAnswer(t *testing.T) {
 	r.store = whole
 	r.use()
 	r.do("DELETE", "tenants/acme", "", "If-Match: *")
+	maps.Copy(r.seen, everySecretAnswer(t))
 
 	for path, item := range r.spec.Paths.Map() {
 		for _, operation := range item.Operations() {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ahp-gateway/ahp-gateway/config"
 )
@@ -26,17 +27,32 @@ func FuzzAdmin(f *testing.F) {
 		{"POST", "tenants/acme/keys", "application/json", "", "{}"},
 		{"POST", "tenants/acme/keys:rotate", "application/json", "", ""},
 		{"DELETE", "tenants/acme/keys/01234567", "", "", ""},
+		{"PUT", "tenants/acme/secrets/token", "text/plain", "", "hunter2"},
+		{"PUT", "tenants/acme/secrets/..", "application/octet-stream", "", "a\x00b"},
+		{"DELETE", "tenants/acme/secrets/old", "", "", ""},
+		{"POST", "tenants/acme/secrets:reseal", "application/json", "", "{}"},
 		{"PUT", "tenants/..%2f..%2fgateway", "application/yaml", "*", good},
 		{"POST", "tenants", "application/yaml", "", "id: ../gateway\nkeys: &a [*a]\nregistration: {<<: *a}"},
 	} {
 		f.Add(s[0], s[1], s[2], s[3], []byte(s[4]))
 	}
+	// It is made once: to put a secret in place waits for the disk.
+	once := newRig(f, "gateway.yaml", storingFile)
+	if _, err := once.secrets(once.file).Put("acme", "old", "value", time.Now()); err != nil {
+		f.Fatal(err)
+	}
+	secret := once.read("tenants/.secrets/acme/old")
 	f.Fuzz(func(t *testing.T, method, target, mediaType, match string, body []byte) {
 		at, err := url.Parse("/admin/v1/" + target)
 		if err != nil || strings.ContainsAny(method, " \r\n") {
 			return
 		}
-		r := newRig(t, "tenants/acme.yaml", good, "hooks.json", registration)
+		r := newRig(t, "tenants/acme.yaml", good, "hooks.json", registration,
+			"gateway.yaml", strings.Replace(gatewayFile, "adminApi: {", "adminApi: {secretsKey: {env: SECRETS_KEY}, ", 1))
+		if err := os.MkdirAll(r.tenants(".secrets/acme"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		r.write("tenants/.secrets/acme/old", secret)
 		gateway, before := r.read("gateway.yaml"), r.listing()
 		req := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(string(body)))
 		req.Method, req.URL = method, at

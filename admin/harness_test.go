@@ -5,8 +5,10 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -23,6 +25,7 @@ import (
 	"github.com/ahp-gateway/ahp-gateway/admin"
 	"github.com/ahp-gateway/ahp-gateway/audit"
 	"github.com/ahp-gateway/ahp-gateway/config"
+	"github.com/ahp-gateway/ahp-gateway/sealed"
 )
 
 const (
@@ -34,15 +37,16 @@ adminApi: {keys: [{env: ADMIN_KEY}, {env: OTHER_ADMIN_KEY}]}
 tenants:
   - id: listed
     keys: [{sha256: "1111111111111111111111111111111111111111111111111111111111111111"}]
-    registration: {protocolVersion: "0.1", hooks: [{id: com.example.policy, transport: {type: http, url: "http://127.0.0.1:9000",
+    registration: {protocolVersion: "0.1", hooks: [{id: com.example.policy, transport: {type: http, url: "https://policy.example.com",
       headers: {X-Team-Token: hunter2}}, subscriptions: [{events: [tool.after], mode: observe}]}]}
 `
-	registration = `{"protocolVersion": "0.1", "hooks": [{"id": "com.example.policy", "transport": {"type": "http", "url": "http://127.0.0.1:9000"},
+	registration = `{"protocolVersion": "0.1", "hooks": [{"id": "com.example.policy", "transport": {"type": "http", "url": "https://policy.example.com"},
   "subscriptions": [{"events": ["tool.after"], "mode": "observe"}]}]}`
 )
 
 func environ(name string) (string, bool) {
-	v, ok := map[string]string{"ADMIN_KEY": adminKey, "OTHER_ADMIN_KEY": otherKey, "ACME_KEY": "0123456789abcdef"}[name]
+	v, ok := map[string]string{"ADMIN_KEY": adminKey, "OTHER_ADMIN_KEY": otherKey, "ACME_KEY": "0123456789abcdef",
+		"SECRETS_KEY": strings.Repeat("5e", 32), "NEW_SECRETS_KEY": strings.Repeat("a7", 32)}[name]
 	return v, ok
 }
 
@@ -66,8 +70,12 @@ type rig struct {
 	file       *config.File
 	generation uint64
 	records    []*audit.Record
+	// failure is what a change comes to, if it is set.
+	failure error
 	// meanwhile is called when a change is about to be put in place.
 	meanwhile func()
+	// refuse is why no change can be served.
+	refuse error
 }
 
 func newRig(t testing.TB, files ...string) *rig {
@@ -102,9 +110,18 @@ func (r *rig) use() {
 		r.t.Fatal(err)
 	}
 	r.file = f
-	if err := r.api.Use(f, r.store); err != nil {
+	if err := r.api.Use(f, r.store, r.secrets(f)); err != nil {
 		r.t.Fatal(err)
 	}
+}
+
+func (r *rig) secrets(f *config.File) *sealed.Folder {
+	r.t.Helper()
+	secrets, err := f.AdminAPI.Secrets(environ)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return secrets
 }
 
 func (r *rig) apply(ctx context.Context, c admin.Change) (uint64, error) {
@@ -113,12 +130,25 @@ func (r *rig) apply(ctx context.Context, c admin.Change) (uint64, error) {
 	if ctx.Err() != nil {
 		return 0, ctx.Err()
 	}
+	if r.failure != nil {
+		return 0, r.failure
+	}
+	undo := func() error { return nil }
+	if c.Begin != nil {
+		var err error
+		if undo, err = c.Begin(); err != nil {
+			return 0, err
+		}
+	}
 	f, warnings, err := r.loader.LoadWith(c.Change)
 	if err == nil {
 		err = c.Check(warnings)
 	}
+	if err == nil && r.refuse != nil {
+		err = r.refuse
+	}
 	if err != nil {
-		return 0, err
+		return 0, errors.Join(err, undo())
 	}
 	if r.meanwhile != nil {
 		r.meanwhile()
@@ -128,7 +158,7 @@ func (r *rig) apply(ctx context.Context, c admin.Change) (uint64, error) {
 	}
 	r.file = f
 	r.generation++
-	return r.generation, r.api.Use(f, r.store)
+	return r.generation, r.api.Use(f, r.store, r.secrets(f))
 }
 
 func (r *rig) tenants(name string) string { return filepath.Join(r.dir, "tenants", name) }
@@ -257,7 +287,8 @@ func (r *rig) find(path string) (template string, item *openapi3.PathItem, param
 				match = match && name == parts[i]
 			}
 		}
-		if match && (params["tenant"] == "" || config.IsTenantID(params["tenant"])) && (params["digest"] == "" || len(params["digest"]) >= 8) {
+		if match && (params["tenant"] == "" || config.IsTenantID(params["tenant"])) && (params["digest"] == "" || len(params["digest"]) >= 8) &&
+			(params["secret"] == "" || sealed.IsName(params["secret"])) {
 			return template, item, params
 		}
 	}
@@ -279,16 +310,20 @@ func (a *reply) word() string {
 	return a.Problem.Type[strings.LastIndexByte(a.Problem.Type, ':')+1:]
 }
 
-// listing returns the names and contents of the folder of tenants.
+// listing returns the names and contents of the files in the folder of tenants.
 func (r *rig) listing() string {
 	r.t.Helper()
-	entries, err := os.ReadDir(r.tenants(""))
+	var out bytes.Buffer
+	err := filepath.WalkDir(r.tenants(""), func(path string, e fs.DirEntry, err error) error {
+		if err == nil && !e.IsDir() {
+			var data []byte
+			data, err = os.ReadFile(path)
+			fmt.Fprintf(&out, "%s %s\n", strings.TrimPrefix(path, r.tenants("")), data)
+		}
+		return err
+	})
 	if err != nil {
 		r.t.Fatal(err)
-	}
-	var out bytes.Buffer
-	for _, e := range entries {
-		fmt.Fprintf(&out, "%s %s\n", e.Name(), r.read("tenants/"+e.Name()))
 	}
 	return out.String()
 }

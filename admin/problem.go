@@ -49,8 +49,13 @@ const (
 	notOurs
 	tooManyKeys
 	onlyKey
+	noSecrets
+	noSuchSecret
+	tooManySecrets
+	badSecret
 	busy
 	storeFailed
+	storeAbsent
 	kindCount
 )
 
@@ -80,8 +85,13 @@ var kinds = [kindCount]struct {
 	notOurs:          {"not-managed", http.StatusConflict, "The tenant is not one that this API changes."},
 	tooManyKeys:      {"too-many-keys", http.StatusConflict, "The tenant has two keys already."},
 	onlyKey:          {"only-key", http.StatusConflict, "It is the tenant's only key."},
+	noSecrets:        {"no-secrets", http.StatusConflict, "No secrets are stored here."},
+	noSuchSecret:     {"no-such-secret", http.StatusNotFound, "The tenant has no such secret."},
+	tooManySecrets:   {"too-many-secrets", http.StatusConflict, "The tenant has as many secrets as it may have."},
+	badSecret:        {"bad-secret", http.StatusUnprocessableEntity, "The body is not usable as a secret."},
 	busy:             {"busy", http.StatusServiceUnavailable, "The change could not be made in time."},
 	storeFailed:      {"store-failed", http.StatusInternalServerError, "The store failed."},
+	storeAbsent:      {"store-unavailable", http.StatusServiceUnavailable, "The store cannot be had."},
 }
 
 // problem returns the answer that says what is wrong.

@@ -7,7 +7,9 @@ import (
 	"errors"
 )
 
-// Store keeps one document for each tenant. Its methods are safe for concurrent
+// Store keeps one document for each tenant. Whatever of it cannot be reached
+// makes its methods fail with [ErrUnavailable], and a change that it has to be
+// reached for. Its methods are safe for concurrent
 // use. Ids are valid ones.
 type Store interface {
 	// Place names where the document of a tenant is, whether there is one or
@@ -31,6 +33,10 @@ var (
 	// ErrForeign says that what is in a document's place was put there by other
 	// means, and cannot be changed without losing that: a link, for example.
 	ErrForeign = errors.New("admin: what is in the document's place is no regular file")
+	// ErrUnavailable says that the store cannot be reached, or must not be changed
+	// for now. What wraps it says to the caller why, and whether it is known that
+	// nothing was changed.
+	ErrUnavailable = errors.New("admin: the store cannot be had")
 )
 
 // tagOf returns the tag of a document: the SHA-256 of its bytes in lower-case

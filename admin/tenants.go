@@ -52,6 +52,8 @@ type Result struct {
 	// Keys are the starts of the digests of the tenant's keys, the oldest first,
 	// with "" for a key by reference.
 	Keys []string `json:"keys,omitempty"`
+	// Secret is a stored secret as it is now.
+	Secret *Secret `json:"secret,omitempty"`
 	// Warnings are what is doubtful about the document.
 	Warnings []config.Mistake `json:"warnings,omitempty"`
 }
@@ -102,13 +104,13 @@ func (c *call) tag(t *config.Tenant) (tag string, managed bool, refused *answer)
 	managed = c.manages(t)
 	if managed {
 		data, err := c.store.Get(c.r.Context(), t.ID)
-		switch {
-		case err == nil:
+		if err == nil {
 			return tagOf(data), true, nil
-		case errors.Is(err, ErrForeign):
+		}
+		if errors.Is(err, ErrForeign) {
 			managed = false
-		case !errors.Is(err, ErrAbsent):
-			return "", false, storeFailed.problem(err.Error())
+		} else if refused := failure(err); refused != nil {
+			return "", false, refused
 		}
 	}
 	return tagOf(t.Document().JSON()), managed, nil
@@ -160,7 +162,7 @@ func (c *call) stored() (*stored, *answer) {
 	case errors.Is(err, ErrForeign):
 		return nil, notOurs.problem(c.store.Place(c.tenant) + " is no regular file.")
 	case err != nil:
-		return nil, storeFailed.problem(err.Error())
+		return nil, failure(err)
 	}
 	doc, err := config.ParseTenant(c.store.Place(c.tenant), data)
 	if err != nil {
@@ -170,6 +172,19 @@ func (c *call) stored() (*stored, *answer) {
 		return nil, notOurs.problem(c.store.Place(c.tenant) + " was written by hand and holds another tenant.")
 	}
 	return &stored{doc, tagOf(data)}, nil
+}
+
+// failure answers that the store could not be read, unless that is what err says
+// of one document.
+func failure(err error) *answer {
+	switch {
+	case errors.Is(err, ErrAbsent), errors.Is(err, ErrForeign):
+		return nil
+	case errors.Is(err, ErrUnavailable):
+		return storeAbsent.problem(err.Error())
+	default:
+		return storeFailed.problem(err.Error())
+	}
 }
 
 func (c *call) createTenant() *answer {
@@ -187,11 +202,15 @@ func (c *call) createTenant() *answer {
 	return c.inTurn(func() *answer {
 		switch _, refused := c.stored(); {
 		case c.store == nil:
-			return notOurs.problem("The gateway file has no tenantsDir to put it into.")
+			return notOurs.problem("The gateway file has no tenantsDir to put it into, or its store cannot be used.")
 		case c.served(c.tenant) != nil || refused == nil:
 			return tenantExists.problem("")
 		case refused.status != http.StatusNotFound:
 			return refused
+		}
+		// A tenant of that id before, which others removed, has left nothing to it.
+		if err := c.clearSecrets(); err != nil {
+			return storeFailed.problem(err.Error())
 		}
 		key := ""
 		change := doc
@@ -332,15 +351,18 @@ func (c *call) document() (*config.TenantDocument, *answer) {
 	return doc, nil
 }
 
-func (c *call) body() ([]byte, *answer) {
+func (c *call) body() ([]byte, *answer) { return c.bodyOf(maxBody) }
+
+// bodyOf reads a body of at most so many bytes.
+func (c *call) bodyOf(most int) ([]byte, *answer) {
 	if c.r.Header.Get("Content-Encoding") != "" {
 		return nil, badMediaType.problem("Send the body without Content-Encoding.")
 	}
-	data, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, maxBody))
+	data, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, int64(most)))
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
-		return nil, bodyTooLarge.problem("It may have " + strconv.Itoa(maxBody) + " bytes.")
+		return nil, bodyTooLarge.problem("It may have " + strconv.Itoa(most) + " bytes.")
 	case err != nil:
 		return nil, bodyBroken.problem("")
 	}
@@ -418,7 +440,9 @@ func (c *call) apply(status int, sent, change *config.TenantDocument, old *store
 			// It has begun, so it is brought to its end.
 			ctx := context.WithoutCancel(c.r.Context())
 			if change == nil {
-				failed = c.store.Delete(ctx, c.tenant, match)
+				if failed = c.store.Delete(ctx, c.tenant, match); failed == nil {
+					failed = c.clearSecrets()
+				}
 			} else {
 				failed = c.store.Put(ctx, c.tenant, data, match)
 			}
@@ -450,6 +474,8 @@ func (c *call) refusal(sent *config.TenantDocument, err, failed error) *answer {
 		return unauthenticated.problem("What the key may do has changed while the request waited.")
 	case errors.Is(failed, ErrChanged):
 		return matchFailed.problem("It was changed by other means at the same time.")
+	case errors.Is(err, ErrUnavailable):
+		return storeAbsent.problem(err.Error())
 	case failed != nil:
 		return storeFailed.problem(failed.Error())
 	case len(mistakes) > 0:

@@ -88,6 +88,7 @@ const (
 	keyDetail
 	keyBy
 	keyAction
+	keySecret
 	keyBefore
 	keyAfter
 	textKeyCount
@@ -114,6 +115,7 @@ var textKeys = [textKeyCount]string{
 	keyDetail:       `,"detail":`,
 	keyBy:           `,"by":`,
 	keyAction:       `,"action":`,
+	keySecret:       `,"secret":`,
 	keyBefore:       `,"before":`,
 	keyAfter:        `,"after":`,
 }
@@ -223,6 +225,7 @@ func (e *encoder) change(c *Change) {
 	e.number(`,"status":`, int64(c.Status))
 	e.text(keyAction, c.Action)
 	e.text(keyBy, c.By)
+	e.text(keySecret, c.Secret)
 	e.text(keyBefore, c.Before)
 	e.text(keyAfter, c.After)
 	e.truncated()

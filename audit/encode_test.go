@@ -65,6 +65,12 @@ func TestAppendJSON(t *testing.T) {
 				`"change":{"outcome":"done","status":200,"action":"put","by":"0a1b2c3d","before":"11","after":"22"}}`,
 		},
 		{
+			"a change of a secret",
+			Record{Time: at, Tenant: "acme", Change: &Change{By: "0a1b2c3d", Action: "put-secret", Secret: "token", Status: 200}},
+			`{"time":"2026-05-04T03:02:01.00000012Z","tenant":"acme",` +
+				`"change":{"outcome":"done","status":200,"action":"put-secret","by":"0a1b2c3d","secret":"token"}}`,
+		},
+		{
 			"a change that was refused, with a long text",
 			Record{Time: at, Change: &Change{Action: "x" + long, Status: 401}},
 			`{"time":"2026-05-04T03:02:01.00000012Z","change":{"outcome":"refused","status":401,"action":"x` +

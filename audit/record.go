@@ -72,11 +72,14 @@ type Record struct {
 
 // Change is what the admin API was asked to do to a tenant.
 type Change struct {
-	// By is the start of the digest of the key that asked, or "" where there was
-	// no good one.
+	// By is the start of the digest of the key that asked, or the name of the
+	// client certificate with its kind, such as email:ops@example.com, or "" where
+	// there was no good one.
 	By string
 	// Action is the API's name for it.
 	Action string
+	// Secret is the name of the stored secret that it is about, or "".
+	Secret string
 	// Before and After are the digests of the tenant's document, "" where there
 	// was none or nothing was changed.
 	Before, After string

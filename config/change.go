@@ -6,12 +6,13 @@ import (
 	"slices"
 )
 
-// Change is what the file of one tenant would hold instead of what it holds.
+// Change is what the document of one tenant would be instead of what it is.
 // The zero value changes nothing.
 type Change struct {
-	// Path is that of a file, there or not, directly below TenantsDir.
+	// Path is that of a file, there or not, directly below TenantsDir, or what
+	// StoredName calls a document.
 	Path string
-	// Data is what it would hold; nil where the file would be gone.
+	// Data is what it would hold; nil where it would be gone.
 	Data []byte
 }
 

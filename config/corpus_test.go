@@ -19,6 +19,8 @@ func testEnv(name string) (string, bool) {
 		"GOOD_KEY":           "0123456789abcdef0123456789abcdef",
 		"ACME_AUTHORIZATION": "Bearer hunter2hunter2",
 		"B_TOKEN":            "hunter2",
+		"SECRETS_KEY":        strings.Repeat("5e", 32),
+		"OLD_SECRETS_KEY":    "XV5eXl5eXl5eXl5eXl5eXl5eXl5eXl5eXl5eXl5eXl4=",
 	}[name]
 	return v, ok
 }

@@ -3,6 +3,7 @@ package config
 import (
 	"encoding/hex"
 	"encoding/json"
+	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
@@ -390,10 +391,27 @@ func (d *TenantDocument) OperatorOnly() Mistakes {
 			if s.kind == kindString {
 				refuse(s, "write the registration document itself")
 			}
+			if hooks := s.find("hooks"); hooks != nil {
+				for _, hook := range listed(s.member("hooks", hooks)) {
+					for _, path := range [][2]string{{"transport", "url"}, {"authentication", "issuer"}} {
+						if at, ok := hook.below(path); ok && isLoopbackURL(at.text) {
+							refuse(at, "write where it is reached from elsewhere")
+						}
+					}
+				}
+			}
 		}
 	}
 	if n := d.root.find("secrets"); n != nil {
-		refuse(d.root.member("secrets", n), "remove it")
+		at := d.root.member("secrets", n)
+		if at.kind != kindObject {
+			refuse(at, "remove it")
+		}
+		for _, f := range at.fields {
+			if f.key != "stored" { // the tenant's own are no secrets of the machine's
+				refuse(at.member(f.key, f.value), "remove it, or write stored: true where secrets are stored")
+			}
+		}
 	}
 	if n := d.root.find("backends"); n != nil {
 		at := d.root.member("backends", n)
@@ -416,6 +434,25 @@ func (d *TenantDocument) OperatorOnly() Mistakes {
 	}
 	_, err := r.result()
 	return AsMistakes(err)
+}
+
+// below returns what is at a path of two members.
+func (s spot) below(path [2]string) (spot, bool) {
+	outer := s.find(path[0])
+	if outer == nil {
+		return spot{}, false
+	}
+	inner := outer.find(path[1])
+	if inner == nil {
+		return spot{}, false
+	}
+	return s.member(path[0], outer).member(path[1], inner), true
+}
+
+// isLoopbackURL reports whether a URL names the machine that it is used on.
+func isLoopbackURL(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && (isLoopbackHost(u.Hostname()) || isMappedLoopback(u.Hostname()))
 }
 
 func listed(s spot) []spot {

@@ -23,10 +23,17 @@ func (r *reader) file(s spot) *File {
 		f.Listen = r.address(listen, f.Listen)
 	}
 	if at, ok := o.get("admin"); ok {
-		f.Admin = r.admin(at, f.Admin)
+		clients := false
+		if n, ok := o.fields["adminTLS"]; ok {
+			clients = spot{node: n}.has("clientCAFile")
+		}
+		f.Admin = r.admin(at, f.Admin, clients)
 		if hasListen && f.Admin == f.Listen && !strings.HasSuffix(f.Admin, ":0") {
 			r.mistake(at, shown(f.Admin), "is the public listener's address too", "write another port")
 		}
+	}
+	if at, ok := o.get("adminTLS"); ok {
+		r.adminTLS(at, &f)
 	}
 	if at, ok := o.get("tls"); ok {
 		f.TLS = r.tls(at)
@@ -83,15 +90,27 @@ func (r *reader) file(s spot) *File {
 		r.backendMembers(b, &base.BackendSettings)
 		b.done()
 	}
-	r.tenants(o, &f, &base, burstSet)
-	if at, ok := o.get("adminApi"); ok {
-		r.adminAPI(at, &f)
+	api, hasAPI := o.get("adminApi")
+	var section *object
+	if hasAPI {
+		section = r.object(api)
+		r.storedSecrets(section, o, &f)
+	}
+	to := r.tenants(o, &f, &base, burstSet)
+	if hasAPI {
+		r.adminAPI(api, section, &f)
+	}
+	if to != nil {
+		if to.stored {
+			r.storedTenants(&f, to)
+		}
+		r.overlaps(to.list.members, f.Tenants)
 	}
 	o.done()
 	if hasAuth && len(f.Tenants) > 0 && f.Tenants[0].Open {
 		r.mistake(auth, "", "is for a file with tenants", "list tenants; the open tenant of this file looks at no credential")
 	} else {
-		r.mapped(maps, f.Tenants)
+		r.mapped(maps, &f)
 	}
 	if hasListen && len(f.Tenants) == 1 && f.Tenants[0].Open && !isLoopbackAddress(f.Listen) {
 		r.mistake(listen, shown(f.Listen),
@@ -124,7 +143,9 @@ func (r *reader) address(s spot, instead string) string {
 	return text
 }
 
-func (r *reader) admin(s spot, instead string) string {
+// admin reads the private listener's address; clients says whether client
+// certificates are asked for there.
+func (r *reader) admin(s spot, instead string, clients bool) string {
 	// Off is one of the few words that a person writes without quotes although
 	// YAML 1.1 makes a boolean of it; here it can mean one thing only.
 	if s.text == "off" && s.kind == kindString {
@@ -135,8 +156,8 @@ func (r *reader) admin(s spot, instead string) string {
 		return instead
 	}
 	a := r.address(s, instead)
-	if !isLoopbackAddress(a) {
-		r.warn(s, shown(a), "health, metrics and administration are served on an address that is not loopback, without authentication", "write a loopback address, or make sure that a network policy protects it")
+	if !isLoopbackAddress(a) && !clients {
+		r.warn(s, shown(a), "health, metrics and administration are served on an address that is not loopback, without authentication", "write a loopback address, or adminTLS with clientCAFile, or make sure that a network policy protects it")
 	}
 	return a
 }

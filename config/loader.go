@@ -1,9 +1,11 @@
 package config
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -20,11 +22,20 @@ type Loader struct {
 	// could not read, and of the folder of tenants, which stands for those in
 	// it: after a mistake, those whose change can mend it.
 	Sources []string
+	// Stored are the documents of the store that replicas share, by id, nil for
+	// one that is too large. They are read where AdminAPI.Store is "redis". Nobody
+	// changes the map once it is here.
+	Stored map[string][]byte
+	// LeftOut are those of them that the last Load left out, by id. They are no
+	// mistakes of the configuration: what one tenant's document says does not
+	// keep the others from being served.
+	LeftOut []LeftOut
 
 	path    string
 	env     Environ
 	terms   tenantTerms            // that tenants were read under
 	tenants map[string]*tenantFile // by path
+	good    map[string][]byte      // of Stored what was last read without a mistake
 }
 
 // NewLoader returns a Loader of the gateway file at path, in the environment env.
@@ -39,6 +50,7 @@ func (l *Loader) Load() (*File, []Mistake, error) { return l.LoadWith(Change{}) 
 // the change is made afterwards, Load finds nothing else.
 func (l *Loader) LoadWith(c Change) (*File, []Mistake, error) {
 	l.Digests.turn()
+	l.LeftOut = nil
 	r := newReader(l.path, l.env)
 	r.loader, r.change = l, c
 	defer func() { l.Sources = r.watched() }()
@@ -47,6 +59,19 @@ func (l *Loader) LoadWith(c Change) (*File, []Mistake, error) {
 		return nil, nil, unreadable(l.path, err)
 	}
 	return r.gateway(l.path, data)
+}
+
+// Made says that a change with which LoadWith found no mistake was made. The
+// document is then the tenant's last good one.
+func (l *Loader) Made(c Change) {
+	id, stored := strings.CutPrefix(c.Path, storedPrefix)
+	switch {
+	case !stored:
+	case c.Data == nil:
+		delete(l.good, id)
+	default:
+		l.good[id] = c.Data
+	}
 }
 
 // watched returns the paths of Loader.Sources.
@@ -72,7 +97,7 @@ func (t *Tenant) Unchanged(before *Tenant) bool {
 func (t *tenantFile) equal(other *tenantFile) bool {
 	a, b := t.tenant, other.tenant
 	a.read, b.read = nil, nil
-	return t.files == other.files && slices.Equal(t.sources, other.sources) && slices.Equal(t.sums, other.sums) &&
+	return t.files == other.files && bytes.Equal(t.content, other.content) && t.trusted == other.trusted && slices.Equal(t.sources, other.sources) && slices.Equal(t.sums, other.sums) &&
 		slices.Equal(t.asked, other.asked) && reflect.DeepEqual(&a, &b)
 }
 

@@ -353,7 +353,7 @@ func TestLoaderWarnsOfKeysInTime(t *testing.T) {
 				got = warnings[0].What
 			}
 			if got != step.want || len(warnings) > 1 {
-				t.Errorf("%s before the end: warnings %v; want %q", end.Sub(time.Now()), warnings, step.want)
+				t.Errorf("%s before the end: warnings %v; want %q", time.Until(end), warnings, step.want)
 			}
 		}
 	})

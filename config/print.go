@@ -34,8 +34,10 @@ func (p *printer) file(f *File) []byte {
 		p.tenantBody(&f.Tenants[0])
 		return p.out
 	}
-	if len(f.Tenants) == 0 { // only a folder can say that there is none
-		p.text("tenantsDir", f.TenantsDir)
+	if len(f.Tenants) == 0 { // only a folder or a store can say that there is none
+		if f.TenantsDir != "" {
+			p.text("tenantsDir", f.TenantsDir)
+		}
 		return p.out
 	}
 	p.open("tenants")
@@ -76,6 +78,9 @@ func (p *printer) settings(f *File) {
 			p.text("clientAuth", f.TLS.ClientAuth)
 		}
 		p.close()
+	}
+	if f.AdminTLS.CertFile != "" {
+		p.adminTLS(&f.AdminTLS)
 	}
 	p.open("log")
 	p.text("level", f.Log.Level)
@@ -121,6 +126,8 @@ func (p *printer) adminAPI(a *AdminAPI) {
 	p.open("adminApi")
 	p.keys(a.Keys)
 	p.bool("trustDocuments", a.TrustDocuments)
+	p.text("store", a.Store)
+	p.storedSecrets(a)
 	p.close()
 }
 
@@ -198,6 +205,9 @@ func (p *printer) secrets(g Grant) {
 	}
 	if g.Dir != "" {
 		p.text("dir", g.Dir)
+	}
+	if g.Stored {
+		p.bool("stored", true)
 	}
 	p.close()
 }

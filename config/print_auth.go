@@ -64,15 +64,21 @@ func (p *printer) credentials(t *Tenant) {
 	if len(t.Keys) > 0 {
 		p.keys(t.Keys)
 	}
-	if len(t.Certificates) > 0 {
-		p.open("certificates")
-		for _, n := range t.Certificates {
-			p.item()
-			p.text(n.Kind, n.Value)
-			p.close()
-		}
+	p.certificateNames("certificates", t.Certificates)
+}
+
+// certificateNames prints a list that is left out where it is empty.
+func (p *printer) certificateNames(key string, names []CertificateName) {
+	if len(names) == 0 {
+		return
+	}
+	p.open(key)
+	for _, n := range names {
+		p.item()
+		p.text(n.Kind, n.Value)
 		p.close()
 	}
+	p.close()
 }
 
 func (p *printer) keys(keys []Key) {

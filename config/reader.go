@@ -42,6 +42,9 @@ type reader struct {
 	// sources are the absolute paths of the files that were read.
 	sources []string
 	folder  string // of tenants
+	stored  string // folder of stored secrets, or ""
+	// storing is set where the gateway file says, rightly or not, that there are some.
+	storing bool
 	// wanted are those that could not be read.
 	wanted []string
 	noted  map[string]bool // of sources

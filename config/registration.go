@@ -15,6 +15,7 @@ func (r *reader) documents(t *Tenant, registration, backends spot, defaults Back
 		role:     r.role,
 		path:     strings.TrimSuffix(strings.TrimSuffix(registration.path, "registration"), "."),
 		grant:    t.Secrets,
+		tenant:   t.ID,
 		settings: r.settings(backends, defaults),
 		budget:   budget,
 	}

@@ -110,6 +110,7 @@ func TestSchemasAcceptValidFiles(t *testing.T) {
 // beyondSchema are the invalid files that break only rules that a schema
 // cannot state, and why it cannot.
 var beyondSchema = map[string]string{
+	"gateway-stored-nowhere.yaml":      "whether there is a folder for secrets",
 	"gateway-admin-same.yaml":          "compares two members",
 	"gateway-ca.yaml":                  "looks into a file",
 	"gateway-client-files.yaml":        "looks into files",

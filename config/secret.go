@@ -47,6 +47,7 @@ type terms struct {
 	// a tenant's own file, else such as tenants[0].
 	path     string
 	grant    Grant
+	tenant   string // id
 	settings *settings
 	budget   time.Duration // of the whole chain
 }
@@ -109,12 +110,19 @@ func (r *reader) secretFile(s spot, t *terms) *SecretRef {
 	if t.alone {
 		return ref
 	}
+	if t.grant.Stored {
+		return r.secretStored(s, ref, t)
+	}
 	if !isCleanPath(name) {
 		r.mistake(s, "", "is not a clean relative path", `write a path below `+t.key("secrets.dir")+` such as policy/token, without "..", "\" or a leading "/"`)
 		return nil
 	}
 	if t.grant.Dir == "" {
-		r.mistake(s, "", "no folder of secrets is granted here", "write "+t.key("secrets.dir")+" in the "+t.role+"; the reference is a path below it")
+		instead := "write " + t.key("secrets.dir") + " in the " + t.role + "; the reference is a path below it"
+		if r.storing {
+			instead = "write " + t.key("secrets") + ": {stored: true}; the reference is the name of a secret that the admin API has stored"
+		}
+		r.mistake(s, "", "no folder of secrets is granted here", instead)
 		return ref
 	}
 	if !r.fileBelow(t.grant.Dir, name) {

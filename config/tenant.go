@@ -13,20 +13,30 @@ import (
 
 const openTenant = "default"
 
-// tenants reads the one open tenant at the top of the file, or the list.
-func (r *reader) tenants(o *object, f *File, base *baseSettings, burstSet bool) {
+// roster is what tenants are read under, and what they are added to.
+type roster struct {
+	terms  *tenantTerms
+	list   *tenantList
+	kept   tenantFiles
+	stored bool // there are also those of the store
+}
+
+// tenants reads the one open tenant at the top of the file, or the list and the
+// folder, and returns what others can be added to; nil with an open one.
+func (r *reader) tenants(o *object, f *File, base *baseSettings, burstSet bool) *roster {
 	registration, hasRegistration := o.get("registration")
 	backends, hasBackends := o.get("backends")
 	secrets, hasSecrets := o.get("secrets")
 	tenants, hasTenants := o.get("tenants")
 	dir, hasDir := o.get("tenantsDir")
 	if !o.usable() {
-		return
+		return nil
 	}
-	if !hasTenants && !hasDir {
+	stored := readsStore(o)
+	if !hasTenants && !hasDir && !stored {
 		if !hasRegistration {
 			o.missing("registration", "write registration: with the path of a document for one open tenant, or tenants: or tenantsDir: for many")
-			return
+			return nil
 		}
 		t := Tenant{ID: openTenant, Open: true, Rate: f.Limits.Rate, InFlight: f.Limits.InFlightPerTenant,
 			Quota: f.Limits.quota(), Weight: defaultWeight}
@@ -43,7 +53,7 @@ func (r *reader) tenants(o *object, f *File, base *baseSettings, burstSet bool) 
 		}
 		r.documents(&t, registration, backends, defaults, f.Limits.Budget)
 		f.Tenants = []Tenant{t}
-		return
+		return nil
 	}
 	for _, x := range []struct {
 		at    spot
@@ -56,12 +66,12 @@ func (r *reader) tenants(o *object, f *File, base *baseSettings, burstSet bool) 
 	terms := &tenantTerms{
 		rate: f.Limits.Rate, burst: f.Limits.Burst, burstSet: burstSet, inFlight: f.Limits.InFlightPerTenant,
 		quota: f.Limits.quota(), budget: f.Limits.Budget, base: base.BackendSettings, auth: f.Auth,
-		files: r.named(&base.BackendSettings),
+		stored: r.stored, files: r.named(&base.BackendSettings),
 	}
 	if n, ok := o.fields["tls"]; ok {
 		terms.clients = spot{node: n}.has("clientCAFile")
 	}
-	list := newTenantList()
+	to := &roster{terms: terms, list: newTenantList(), kept: r.loader.under(terms, r.change), stored: stored}
 	if hasTenants && r.is(tenants, kindList, "write a list of tenants") {
 		if len(tenants.items) == 0 {
 			r.mistake(tenants, "", "is an empty list", "write at least one tenant with id, keys and registration")
@@ -69,14 +79,14 @@ func (r *reader) tenants(o *object, f *File, base *baseSettings, burstSet bool) 
 		for i := range tenants.items {
 			at := tenants.item(i)
 			t, claims := r.tenant(at, terms)
-			list.add(r, member{at: at}, &claims)
+			to.list.add(r, member{at: at}, &claims)
 			f.Tenants = append(f.Tenants, t)
 		}
 	}
 	if hasDir {
-		r.tenantsDir(dir, f, terms, list)
+		r.tenantsDir(dir, f, to)
 	}
-	r.overlaps(list.members, f.Tenants)
+	return to
 }
 
 // tenantTerms are all that reading a tenant takes from the rest of the gateway
@@ -91,6 +101,7 @@ type tenantTerms struct {
 	base     BackendSettings
 	clients  bool // client certificates are asked for
 	auth     Auth
+	stored   string // folder of stored secrets
 	// files is the digest of the files that the rest of the gateway file names,
 	// such as the roots that all backends are trusted by.
 	files [sha256.Size]byte
@@ -175,6 +186,24 @@ func (l *tenantList) add(r *reader, m member, c *claims) {
 			continue
 		}
 		l.names[n.name] = m.key(n.at)
+	}
+}
+
+// remove takes back what add has added last.
+func (l *tenantList) remove(m member, c *claims) {
+	l.members = l.members[:len(l.members)-1]
+	if c.id.node != nil && l.ids[c.id.text] == m.String() {
+		delete(l.ids, c.id.text)
+	}
+	for _, k := range c.keys {
+		if l.keys[k.key.SHA256] == m.key(k.at) {
+			delete(l.keys, k.key.SHA256)
+		}
+	}
+	for _, n := range c.names {
+		if l.names[n.name] == m.key(n.at) {
+			delete(l.names, n.name)
+		}
 	}
 }
 
@@ -373,6 +402,15 @@ func (r *reader) grant(s spot) Grant {
 	if at, ok := o.get("dir"); ok {
 		if path, ok := r.path(at); ok {
 			g.Dir = path
+		}
+	}
+	o.boolean("stored", &g.Stored)
+	if at, ok := o.get("stored"); ok && g.Stored {
+		switch {
+		case !r.storing:
+			r.mistake(at, "", "no secrets are stored", "write adminApi.secretsKey in the gateway file, or remove this")
+		case o.has("dir"):
+			r.mistake(at, "", "is there beside dir", "keep one of them: a reference is the name of a stored secret, or a path below dir")
 		}
 	}
 	o.done()

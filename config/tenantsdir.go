@@ -7,11 +7,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -73,7 +70,7 @@ func isTenantFile(name string) bool {
 }
 
 // tenantsDir reads the folder at s, each of whose files is a tenant.
-func (r *reader) tenantsDir(s spot, f *File, terms *tenantTerms, list *tenantList) {
+func (r *reader) tenantsDir(s spot, f *File, to *roster) {
 	dir, ok := r.path(s)
 	if !ok {
 		return
@@ -91,37 +88,27 @@ func (r *reader) tenantsDir(s spot, f *File, terms *tenantTerms, list *tenantLis
 		r.mistake(s, shown(s.text), "the folder of tenants cannot be read, "+err.Error(), "write the path of a folder whose .yaml, .yml and .json files are a tenant each, relative to the gateway file")
 		return
 	}
-	if len(paths)+len(f.Tenants) == 0 {
+	if len(paths)+len(f.Tenants) == 0 && !to.stored {
 		r.warn(s, shown(s.text), "there is no tenant: nobody can authenticate", "put a file for each tenant into the folder, such as acme.yaml with id, keys and registration")
 	}
-	for i, read := range r.readTenants(paths, r.loader.under(terms, r.change), terms) {
+	for i, read := range r.readTenants(paths, to.kept, to.terms) {
 		r.merge(read)
 		if read.at.node == nil {
 			continue
 		}
-		list.add(r, member{read.at, filepath.Base(paths[i])}, &read.claims)
+		to.list.add(r, member{read.at, filepath.Base(paths[i])}, &read.claims)
 		f.Tenants = append(f.Tenants, read.tenant)
 	}
 }
 
 // readTenants reads the files of tenants, but those that are kept from before.
-// It leaves half of the processors to whatever else the process does meanwhile,
-// which is to answer requests.
 func (r *reader) readTenants(paths []string, kept tenantFiles, terms *tenantTerms) []*tenantFile {
 	all := make([]*tenantFile, len(paths))
-	var next atomic.Int64
-	var reading sync.WaitGroup
-	for range max(1, runtime.GOMAXPROCS(0)/2) {
-		reading.Go(func() {
-			for n := next.Add(1); int(n) <= len(paths); n = next.Add(1) {
-				path := paths[n-1]
-				if all[n-1] = kept.of(path, r.env, r.now()); all[n-1] == nil {
-					all[n-1] = r.tenantFile(path, terms)
-				}
-			}
-		})
-	}
-	reading.Wait()
+	inParallel(len(paths), func(i int) {
+		if all[i] = kept.of(paths[i], r.env, r.now()); all[i] == nil {
+			all[i] = r.tenantFile(paths[i], terms)
+		}
+	})
 	for i, read := range all {
 		kept.keep(paths[i], read)
 	}
@@ -133,6 +120,10 @@ type tenantFile struct {
 	tenant Tenant
 	claims claims
 	at     spot // of the tenant; without a node where there is none
+	// content is a document of the store, and trusted whether it may have what is
+	// the operator's.
+	content []byte
+	trusted bool
 
 	// What its reader found and read.
 	names                  []string // of files, as mistakes show them, in order
@@ -153,6 +144,7 @@ func (r *reader) tenantFile(path string, terms *tenantTerms) *tenantFile {
 	own := newReader(path, r.env)
 	own.role, own.now = "tenant's file", r.now
 	own.trees, own.loader, own.change = r.trees, r.loader, r.change
+	own.stored, own.storing = r.stored, r.storing
 	read := &tenantFile{files: terms.files}
 	data, err := own.read(path, maxTenantFile)
 	if err != nil {
@@ -164,16 +156,21 @@ func (r *reader) tenantFile(path string, terms *tenantTerms) *tenantFile {
 		// Of the tree only the place is kept.
 		read.at = spot{node: &node{src: root.src, line: root.line, col: root.col, kind: root.kind}}
 	}
-	read.names, read.sources, read.asked, read.incomplete, read.until = own.names, own.sources, own.asked, own.incomplete, own.until
-	read.wanted = own.wanted
-	if own.loader != nil {
-		for _, source := range own.sources {
-			read.sums = append(read.sums, own.sums[source])
+	own.finish(read)
+	return read
+}
+
+// finish notes in read what its reader found and read.
+func (r *reader) finish(read *tenantFile) {
+	read.names, read.sources, read.asked, read.incomplete, read.until = r.names, r.sources, r.asked, r.incomplete, r.until
+	read.wanted = r.wanted
+	if r.loader != nil {
+		for _, source := range r.sources {
+			read.sums = append(read.sums, r.sums[source])
 		}
 	}
-	read.mistakes, read.moreMistakes = own.mistakes, own.moreMistakes
-	read.warnings, read.moreWarn = own.warnings, own.moreWarn
-	return read
+	read.mistakes, read.moreMistakes = r.mistakes, r.moreMistakes
+	read.warnings, read.moreWarn = r.warnings, r.moreWarn
 }
 
 // ownTenant reads a whole document as one tenant.

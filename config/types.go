@@ -16,6 +16,8 @@ type File struct {
 	// Admin is the private listener's address. Default 127.0.0.1:8788. "" is
 	// not allowed; "off" serves none.
 	Admin string
+	// AdminTLS is how the private listener is secured: by default it is not.
+	AdminTLS AdminTLS
 	// TLS serves the public listener over TLS when CertFile is set.
 	TLS TLS
 	// Log is the process log.
@@ -37,13 +39,13 @@ type File struct {
 	// Auth is whose access tokens are accepted. Without Issuers there are none.
 	Auth Auth
 	// Tenants are in document order, and after them those of TenantsDir by the
-	// names of their files. There is at least one, unless TenantsDir is set. A
-	// file that says neither yields one with ID "default" and Open set.
+	// names of their files, and then those of the store by id. There is at least
+	// one, unless TenantsDir is set or there is a store. A file that says neither yields one with ID "default" and Open set.
 	Tenants []Tenant
 	// TenantsDir is the absolute path of a folder whose files, as TenantFiles
 	// lists them, are a tenant each, or "".
 	TenantsDir string
-	// AdminAPI is how tenants of TenantsDir are changed over HTTP.
+	// AdminAPI is how tenants are changed over HTTP.
 	AdminAPI AdminAPI
 	// Sources are the absolute paths of all files that were read, the gateway
 	// file first, so that a watcher knows what to watch.
@@ -131,7 +133,8 @@ type Quota struct{ Day, Month int }
 // Tenant is one party whose events are decided by its own backends only.
 type Tenant struct {
 	ID string
-	// File is the absolute path of the tenant's own file, below TenantsDir, or "".
+	// File is the absolute path of the tenant's own file, below TenantsDir, or
+	// what StoredName calls its document in the store, or "".
 	File string
 	// Open admits callers without a credential. Only the single tenant of a
 	// file without a tenants section is open, and only on loopback.
@@ -217,6 +220,9 @@ type Grant struct {
 	// Dir grants the files below it to tokenRef, valueRef and clientSecretRef.
 	// "" grants none.
 	Dir string
+	// Stored grants, instead of files, the tenant's own secrets of
+	// AdminAPI.SecretsDir to them, by name.
+	Stored bool
 }
 
 // BackendSettings are ours, not the protocol's: they are keyed by hook id in
@@ -310,7 +316,7 @@ type Header struct {
 // SecretRef refers to a secret: exactly one member is set.
 type SecretRef struct {
 	Env string // name of an environment variable
-	Ref string // path below the tenant's Grant.Dir
+	Ref string // path below the tenant's Grant.Dir, or with Grant.Stored the name of a stored secret
 }
 
 // Mode is how a subscription is called.

@@ -26,7 +26,11 @@ func (g *Gateway) newPrivate(address net.Addr) *http.Server {
 		if g.stats.lastGood.Load() {
 			state = "ready, with the last good configuration: the present one has a mistake"
 		}
-		plain(w, http.StatusOK, state+g.common.trouble())
+		state += g.common.trouble()
+		if g.stored != nil {
+			state += g.stored().trouble()
+		}
+		plain(w, http.StatusOK, state)
 	})
 	if g.metrics != nil {
 		mux.Handle("GET /metrics", g.metrics)
@@ -52,7 +56,7 @@ func (g *Gateway) newPrivate(address net.Addr) *http.Server {
 		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	}
 	return &http.Server{
-		Handler:           sameHost(mux, address),
+		Handler:           sameHost(g.knownClients(mux), address),
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       10 * time.Second,
 		WriteTimeout:      30 * time.Second,

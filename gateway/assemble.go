@@ -3,11 +3,9 @@ package gateway
 import (
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"net/netip"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -50,14 +48,17 @@ func (g *Gateway) assemble(ctx context.Context, f *config.File, previous *snapsh
 			known[p.id] = p
 		}
 	}
+	v, err := g.openVault(f)
+	if err != nil {
+		return nil, fmt.Errorf("gateway: %w", err)
+	}
 	entries := make([]tenant.Entry, len(f.Tenants))
 	peers := make(map[*config.Hook]*peer)
 	for i := range f.Tenants {
 		t := &f.Tenants[i]
 		p := known[t.ID]
-		if !sameRest || !g.unchanged(t, p, ask) {
-			var err error
-			if p, err = g.assembleParty(f, t, p, peers); err != nil {
+		if !sameRest || !v.unchanged(t, p, ask) {
+			if p, err = g.assembleParty(f, v, t, p, peers); err != nil {
 				return nil, fmt.Errorf("gateway: tenant %s: %w", t.ID, err)
 			}
 		}
@@ -95,10 +96,10 @@ func closePeers(s, kept *snapshot) {
 
 // assembleParty returns the tenant at work, still without documents, and adds
 // its backends to peers.
-func (g *Gateway) assembleParty(f *config.File, t *config.Tenant, previous *party, peers map[*config.Hook]*peer) (*party, error) {
+func (g *Gateway) assembleParty(f *config.File, v *vault, t *config.Tenant, previous *party, peers map[*config.Hook]*peer) (*party, error) {
 	p := &party{
 		id:      t.ID,
-		made:    g.makingOf(t),
+		made:    v.makingOf(t),
 		answers: dedupe.New(dedupe.Settings{Entries: f.Dedupe.Entries, Bytes: f.Dedupe.Bytes, TTL: f.Dedupe.TTL}),
 	}
 	limits := tenant.Limits{InFlight: t.InFlight, Rate: t.Rate, Burst: t.Burst}
@@ -129,7 +130,7 @@ func (g *Gateway) assembleParty(f *config.File, t *config.Tenant, previous *part
 	for _, r := range t.Registrations {
 		for i := range r.Hooks {
 			h := &r.Hooks[i]
-			b, err := g.assemblePeer(f, t, h, p, previous)
+			b, err := g.assemblePeer(f, v, t, h, p, previous)
 			if err != nil {
 				return nil, fmt.Errorf("snapshot %s: backend %s: %w", r.Version, h.ID, err)
 			}
@@ -243,9 +244,9 @@ func modeOf(m config.Mode) routing.Mode {
 
 // assemblePeer returns the tenant's backend for h: that of the other document
 // or of the previous snapshot if nothing about it has changed.
-func (g *Gateway) assemblePeer(f *config.File, t *config.Tenant, h *config.Hook, p, previous *party) (*peer, error) {
+func (g *Gateway) assemblePeer(f *config.File, v *vault, t *config.Tenant, h *config.Hook, p, previous *party) (*peer, error) {
 	own := t.Backends[h.ID]
-	settings := g.backendConfig(f, t, h, own)
+	settings := g.backendConfig(f, v, t, h, own)
 	trust, err := identify(&settings, &own)
 	if err != nil {
 		return nil, err
@@ -323,7 +324,7 @@ func deciding(c *backend.Config, trust []byte) [sha256.Size]byte {
 	return [sha256.Size]byte(h.Sum(nil))
 }
 
-func (g *Gateway) backendConfig(f *config.File, t *config.Tenant, h *config.Hook, own config.BackendSettings) backend.Config {
+func (g *Gateway) backendConfig(f *config.File, v *vault, t *config.Tenant, h *config.Hook, own config.BackendSettings) backend.Config {
 	c := backend.Config{
 		ID: h.ID, URL: h.URL, MaxResponse: f.Limits.Response, Connections: own.Connections, Retry: own.Retry,
 		UserAgent: "ahp-gateway/" + g.version,
@@ -333,7 +334,7 @@ func (g *Gateway) backendConfig(f *config.File, t *config.Tenant, h *config.Hook
 	// that is what a harness with the same registration would do. It never
 	// turns a call into an anonymous one.
 	if h.Bearer != nil {
-		token, err := g.secret(t.Secrets, *h.Bearer)
+		token, err := v.secret(t, *h.Bearer)
 		if err != nil {
 			c.CredentialError = err.Error()
 		}
@@ -341,7 +342,7 @@ func (g *Gateway) backendConfig(f *config.File, t *config.Tenant, h *config.Hook
 	}
 	if h.OAuth != nil {
 		var err error
-		if c.OAuth, err = g.oauthOf(t, h, &own); err != nil {
+		if c.OAuth, err = v.oauthOf(t, h, &own); err != nil {
 			c.CredentialError = err.Error()
 		}
 	}
@@ -349,11 +350,14 @@ func (g *Gateway) backendConfig(f *config.File, t *config.Tenant, h *config.Hook
 		value := header.Value
 		if header.Secret != nil {
 			var err error
-			if value, err = g.secret(t.Secrets, *header.Secret); err != nil {
+			if value, err = v.secret(t, *header.Secret); err != nil {
 				c.CredentialError = err.Error()
 			}
 		}
 		c.Headers = append(c.Headers, backend.Header{Name: header.Name, Value: value})
+	}
+	if c.CredentialError != "" && t.Secrets.Stored {
+		g.log.Error("a secret cannot be had: calls to the backend fail", "tenant", t.ID, "backend", h.ID, "error", c.CredentialError)
 	}
 	return c
 }
@@ -369,42 +373,4 @@ func isLoopback(raw string) bool {
 	}
 	addr, err := netip.ParseAddr(u.Hostname())
 	return err == nil && addr.Unmap().IsLoopback()
-}
-
-// secret resolves a reference inside a grant. Its errors name the reference,
-// never a value.
-func (g *Gateway) secret(grant config.Grant, ref config.SecretRef) (string, error) {
-	var value string
-	switch {
-	case ref.Env != "":
-		if !grant.AnyEnv && (grant.EnvPrefix == "" || !strings.HasPrefix(ref.Env, grant.EnvPrefix)) {
-			return "", fmt.Errorf("environment variable %s is not granted", ref.Env)
-		}
-		v, ok := g.environ(ref.Env)
-		if !ok {
-			return "", fmt.Errorf("environment variable %s is not set", ref.Env)
-		}
-		value = v
-	default:
-		if grant.Dir == "" {
-			return "", errors.New("no secrets folder is granted")
-		}
-		root, err := os.OpenRoot(grant.Dir)
-		if err != nil {
-			return "", errors.New("the secrets folder cannot be opened")
-		}
-		defer root.Close()
-		b, err := root.ReadFile(ref.Ref)
-		if err != nil {
-			return "", fmt.Errorf("secret %s cannot be read", ref.Ref)
-		}
-		value = string(b)
-	}
-	if value = strings.TrimRight(value, "\r\n"); value == "" {
-		return "", fmt.Errorf("secret %s%s is empty", ref.Env, ref.Ref)
-	}
-	if strings.ContainsAny(value, "\r\n\x00") {
-		return "", fmt.Errorf("secret %s%s has a line break or NUL", ref.Env, ref.Ref)
-	}
-	return value, nil
 }

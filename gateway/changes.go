@@ -20,5 +20,5 @@ func (g *Gateway) RecordChange(r *audit.Record) {
 		level = slog.LevelDebug
 	}
 	g.log.Log(context.Background(), level, "admin change", "outcome", r.Change.Outcome(), "status", r.Change.Status, "action", r.Change.Action,
-		"by", r.Change.By, "tenant", r.Tenant, "before", r.Change.Before, "after", r.Change.After, "generation", r.Generation)
+		"by", r.Change.By, "tenant", r.Tenant, "secret", r.Change.Secret, "before", r.Change.Before, "after", r.Change.After, "generation", r.Generation)
 }

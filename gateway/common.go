@@ -41,43 +41,50 @@ func (g *Gateway) openCommon(f *config.Shared) error {
 	if r.URL == "" {
 		return nil
 	}
-	password, err := g.redisPassword(r)
+	s, err := storeSettings(r, g.environ)
 	if err != nil {
-		return fmt.Errorf("gateway: shared: %w", err)
+		return err
 	}
-	var secure *tls.Config
-	if r.TLS {
-		secure = &tls.Config{MinVersion: tls.VersionTLS12}
-		if r.CAFile != "" {
-			trust, err := os.ReadFile(r.CAFile)
-			if err != nil {
-				return fmt.Errorf("gateway: shared: caFile: %w", err)
-			}
-			secure.RootCAs = x509.NewCertPool()
-			if !secure.RootCAs.AppendCertsFromPEM(trust) {
-				return fmt.Errorf("gateway: shared: caFile %s holds no PEM certificate", r.CAFile)
-			}
+	s.OnChange = func(c shared.Class, reply string) {
+		if c == shared.OK {
+			g.log.Info("shared state is used again")
+			return
 		}
+		g.log.Warn("shared state cannot be had: replicas know nothing of each other for now", "class", c.String(), "reply", reply, "on_failure", f.OnFailure)
 	}
-	g.common = &common{refuse: f.OnFailure == "refuse", store: shared.Open(shared.Settings{
-		Address: r.Address, Database: r.Database, TLS: secure, Username: r.Username, Password: password,
-		Timeout: r.Timeout, Prefix: r.Prefix,
-		OnChange: func(c shared.Class, reply string) {
-			if c == shared.OK {
-				g.log.Info("shared state is used again")
-				return
-			}
-			g.log.Warn("shared state cannot be had: replicas know nothing of each other for now", "class", c.String(), "reply", reply, "on_failure", f.OnFailure)
-		},
-	})}
+	g.common = &common{refuse: f.OnFailure == "refuse", store: shared.Open(s)}
 	return nil
 }
 
+// storeSettings returns how to reach the server of r.
+func storeSettings(r *config.Redis, environ config.Environ) (shared.Settings, error) {
+	s := shared.Settings{Address: r.Address, Database: r.Database, Username: r.Username, Timeout: r.Timeout, Prefix: r.Prefix}
+	var err error
+	if s.Password, err = redisPassword(r, environ); err != nil {
+		return s, fmt.Errorf("gateway: shared: %w", err)
+	}
+	if !r.TLS {
+		return s, nil
+	}
+	s.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
+	if r.CAFile != "" {
+		trust, err := os.ReadFile(r.CAFile)
+		if err != nil {
+			return s, fmt.Errorf("gateway: shared: caFile: %w", err)
+		}
+		s.TLS.RootCAs = x509.NewCertPool()
+		if !s.TLS.RootCAs.AppendCertsFromPEM(trust) {
+			return s, fmt.Errorf("gateway: shared: caFile %s holds no PEM certificate", r.CAFile)
+		}
+	}
+	return s, nil
+}
+
 // redisPassword returns the password that r refers to, or "" if it refers to none.
-func (g *Gateway) redisPassword(r *config.Redis) (password string, err error) {
+func redisPassword(r *config.Redis, environ config.Environ) (password string, err error) {
 	switch {
 	case r.PasswordEnv != "":
-		password, _ = g.environ(r.PasswordEnv)
+		password, _ = environ(r.PasswordEnv)
 	case r.PasswordFile != "":
 		b, err := os.ReadFile(r.PasswordFile)
 		if err != nil {
@@ -273,11 +280,8 @@ func (g *Gateway) instrumentCommon(meter metric.Meter) error {
 			up = 1
 		}
 		o.ObserveInt64(available, up)
-		for op := range shared.OperationCount {
-			for class := shared.OK + 1; class < shared.ClassCount; class++ {
-				o.ObserveInt64(failures, int64(g.common.store.Failures[op][class].Load()),
-					metric.WithAttributes(attrShared.String(op.String()), attrClass.String(class.String())))
-			}
+		for _, op := range []shared.Operation{shared.Begin, shared.Finish, shared.Take} {
+			observeFailures(o, failures, g.common.store, op)
 		}
 		return nil
 	}, failures, available)

@@ -58,6 +58,10 @@ type Options struct {
 	// served because the present one has a mistake. Until a Reload has been done,
 	// metrics and /readyz tell so.
 	LastGood bool
+	// Stored tells how it stands with the documents of tenants in the store that
+	// replicas share, at any time and from any goroutine. It returns nil where
+	// there are none to follow. Nil is that there never are.
+	Stored func() *Stored
 	// Version is that of the program, for User-Agent and operators.
 	Version string
 }
@@ -93,12 +97,14 @@ type Gateway struct {
 
 	fingerprints *dedupe.Fingerprints
 	common       *common // nil unless replicas share state
+	stored       func() *Stored
 
 	public   *fasthttp.Server
 	listener net.Listener // nil until Start has succeeded
 	private  *http.Server
 	admin    net.Listener
 
+	privateTLS  atomic.Pointer[privateTLS] // nil where the private listener is plain
 	certificate atomic.Pointer[tls.Certificate]
 	clients     atomic.Pointer[clientTrust] // nil unless client certificates are asked for
 
@@ -129,6 +135,7 @@ func New(ctx context.Context, f *config.File, o Options) (*Gateway, error) {
 		owners:    newOwners(f.Metrics.Tenants),
 
 		fingerprints: dedupe.NewFingerprints(),
+		stored:       o.Stored,
 
 		rediscoverEvery: rediscoverEvery,
 	}
@@ -171,6 +178,9 @@ func New(ctx context.Context, f *config.File, o Options) (*Gateway, error) {
 	err = g.instrument(o.MeterProvider.Meter(scope))
 	if err == nil {
 		err = g.instrumentCommon(o.MeterProvider.Meter(scope))
+	}
+	if err == nil {
+		err = g.instrumentStored(o.MeterProvider.Meter(scope))
 	}
 	if err == nil {
 		err = g.openAudit(f, o.Stdout)
@@ -277,9 +287,21 @@ func (g *Gateway) Start() error {
 			public.Close()
 			return fmt.Errorf("gateway: admin: %w", err)
 		}
+		// Below TLS, whose connections net/http has to recognise.
+		admin = netutil.LimitListener(admin, privateConnections)
+		if f.AdminTLS.CertFile != "" {
+			secured, err := g.loadPrivateTLS()
+			if err != nil {
+				public.Close()
+				admin.Close()
+				return err
+			}
+			g.privateTLS.Store(secured)
+			admin = tls.NewListener(admin, g.privateHandshakes())
+		}
 		g.admin, g.private = admin, g.newPrivate(admin.Addr())
 		go func() {
-			if err := g.private.Serve(netutil.LimitListener(admin, privateConnections)); !errors.Is(err, http.ErrServerClosed) {
+			if err := g.private.Serve(admin); !errors.Is(err, http.ErrServerClosed) {
 				g.log.Error("private listener stopped", "error", err)
 			}
 		}()
@@ -316,7 +338,11 @@ func (g *Gateway) AdminURL() string {
 	if g.admin == nil {
 		return ""
 	}
-	return "http://" + g.admin.Addr().String()
+	scheme := "http"
+	if g.privateTLS.Load() != nil {
+		scheme = "https"
+	}
+	return scheme + "://" + g.admin.Addr().String()
 }
 
 // Reload serves f from the next request on. Requests under way finish with the
@@ -350,9 +376,21 @@ func (g *Gateway) propose(ctx context.Context, f *config.File, commit func() err
 	defer g.reload.Unlock()
 	old := g.current.Load()
 	snap, err := g.assemble(ctx, f, old, ask)
+	// Certificates may have been renewed, and a root of clients been taken away,
+	// also where another setting of the same listener waits for a restart.
+	secured := g.privateTLS.Load()
+	if err == nil && secured != nil {
+		switch fresh, failed := g.loadPrivateTLS(); {
+		case failed == nil:
+			secured = fresh
+		case sameFiles(&f.AdminTLS, &g.started.AdminTLS):
+			closePeers(snap, old)
+			err = failed
+		default:
+			g.log.Warn("the files of adminTLS that are in use until a restart cannot be read again", "error", failed)
+		}
+	}
 	if err == nil && g.certificate.Load() != nil {
-		// The files may have been renewed, and a root of clients been taken away,
-		// also where another setting of tls waits for a restart.
 		switch failed := g.loadCertificate(); {
 		case failed == nil:
 		case f.TLS == g.started.TLS:
@@ -374,6 +412,7 @@ func (g *Gateway) propose(ctx context.Context, f *config.File, commit func() err
 		}
 	}
 	g.loaded()
+	g.privateTLS.Store(secured)
 	g.stats.reloaded.Add(1)
 	g.stats.lastGood.Store(false)
 	closePeers(old, snap)
@@ -405,6 +444,7 @@ func needRestart(old, f *config.File) []string {
 	a, b := old.Limits, f.Limits
 	differ("listen", old.Listen != f.Listen)
 	differ("admin", old.Admin != f.Admin)
+	differ("adminTLS", !sameFiles(&old.AdminTLS, &f.AdminTLS))
 	differ("tls", old.TLS != f.TLS)
 	differ("log", old.Log != f.Log)
 	differ("audit", old.Audit.File != f.Audit.File || old.Audit.Stdout != f.Audit.Stdout || old.Audit.Overflow != f.Audit.Overflow)

@@ -69,8 +69,8 @@ func identify(c *backend.Config, own *config.BackendSettings) ([]byte, error) {
 
 // oauthOf returns the client of h for its backend, and why its secret cannot be
 // had, if it cannot.
-func (g *Gateway) oauthOf(t *config.Tenant, h *config.Hook, own *config.BackendSettings) (*backend.OAuth, error) {
-	secret, err := g.secret(t.Secrets, *h.OAuth.ClientSecret)
+func (v *vault) oauthOf(t *config.Tenant, h *config.Hook, own *config.BackendSettings) (*backend.OAuth, error) {
+	secret, err := v.secret(t, *h.OAuth.ClientSecret)
 	return &backend.OAuth{
 		Issuer: h.OAuth.Issuer, Resource: h.OAuth.Resource, ClientID: h.OAuth.ClientID, ClientSecret: secret,
 		Scopes: h.OAuth.Scopes, Dial: own.Egress(hostOf(h.OAuth.Issuer)),

@@ -16,8 +16,8 @@ type making struct {
 	secrets [sha256.Size]byte
 }
 
-func (g *Gateway) makingOf(t *config.Tenant) making {
-	return making{tenant: *t, secrets: g.secretsOf(t)}
+func (v *vault) makingOf(t *config.Tenant) making {
+	return making{tenant: *t, secrets: v.secretsOf(t)}
 }
 
 // unchanged reports whether assembling t would make a party that is equal to p,
@@ -26,18 +26,18 @@ func (g *Gateway) makingOf(t *config.Tenant) making {
 // the same document. A tenant with backends that are asked for
 // their subscriptions is assembled where ask is set, because the answers are
 // not known yet.
-func (g *Gateway) unchanged(t *config.Tenant, p *party, ask bool) bool {
-	return p != nil && t.Unchanged(&p.made.tenant) && (!ask || len(p.discovered) == 0) && g.secretsOf(t) == p.made.secrets
+func (v *vault) unchanged(t *config.Tenant, p *party, ask bool) bool {
+	return p != nil && t.Unchanged(&p.made.tenant) && (!ask || len(p.discovered) == 0) && v.secretsOf(t) == p.made.secrets
 }
 
 // secretsOf returns the digest of what the references to secrets in t's
 // documents lead to now, zero if there are none.
-func (g *Gateway) secretsOf(t *config.Tenant) (digest [sha256.Size]byte) {
+func (v *vault) secretsOf(t *config.Tenant) (digest [sha256.Size]byte) {
 	h := sha256.New()
 	any := false
 	for ref := range t.SecretRefs() {
 		any = true
-		value, err := g.secret(t.Secrets, ref)
+		value, err := v.secret(t, ref)
 		fmt.Fprintf(h, "%q %v\n", value, err)
 	}
 	if any {

@@ -17,6 +17,8 @@ const (
 	Begin  Operation = iota // ask for an answer, or for leave to evaluate
 	Finish                  // leave an answer
 	Take                    // take a token
+	Read                    // read documents, or what is new of them
+	Write                   // change a document
 
 	OperationCount
 )
@@ -30,6 +32,10 @@ func (o Operation) String() string {
 		return "finish"
 	case Take:
 		return "take"
+	case Read:
+		return "read"
+	case Write:
+		return "write"
 	default:
 		return "unknown"
 	}

@@ -72,7 +72,10 @@ return 0
 `
 
 // scripts are what the server is asked to run.
-type scripts struct{ begin, finish, take *rueidis.Lua }
+type scripts struct {
+	begin, finish, take        *rueidis.Lua
+	changes, fetch, scan, edit *rueidis.Lua // of documents
+}
 
 // newScripts returns the scripts. They are called by their SHA-1, as Redis names
 // them, but where FIPS 140 is enforced, which has no SHA-1.
@@ -83,5 +86,8 @@ func newScripts() scripts {
 		}
 		return rueidis.NewLuaScript(text)
 	}
-	return scripts{begin: script(beginScript), finish: script(finishScript), take: script(takeScript)}
+	return scripts{
+		begin: script(beginScript), finish: script(finishScript), take: script(takeScript),
+		changes: script(changesScript), fetch: script(fetchScript), scan: script(scanScript), edit: script(editScript),
+	}
 }

@@ -211,7 +211,8 @@ func TestBusy(t *testing.T) {
 // A user needs no more than what is listed here, as the documentation says.
 func TestPassword(t *testing.T) {
 	server := redistest.Start(t, slices.Concat([]string{"--requirepass", "hunter2", "--user", "gateway", "on", ">swordfish", "~test:*"},
-		strings.Fields("+hello +auth +ping +select +eval +evalsha +get +set +del +hget +hset +hmget +hdel +pexpire +time"))...)
+		strings.Fields("+hello +auth +ping +select +eval +evalsha +get +set +del +hget +hset +hmget +hdel +pexpire +time "+
+			"+hlen +hstrlen +hscan +lindex +lrange +lpush +ltrim"))...)
 	for _, c := range []struct {
 		username, password string
 		want               Class
@@ -224,6 +225,19 @@ func TestPassword(t *testing.T) {
 		}
 		if c.want != OK {
 			continue
+		}
+		documents := st.Documents("tenants" + c.username)
+		if made, _ := documents.Edit("", "acme", nil, []byte("one")); made != EditDone {
+			t.Errorf("Edit as %q = %d; want that it is made", c.username, made)
+		}
+		if _, _, whole, class := documents.Changes(DocumentState{}); !whole || class != OK {
+			t.Errorf("Changes as %q = %v; want everything", c.username, class)
+		}
+		if all, class := documents.All(); len(all) != 1 || class != OK {
+			t.Errorf("All as %q = %q, %v; want one", c.username, all, class)
+		}
+		if found, class := documents.Get("acme"); len(found) != 1 || class != OK {
+			t.Errorf("Get as %q = %q, %v; want one", c.username, found, class)
 		}
 		for _, remember := range []time.Duration{0, time.Minute} {
 			_, got, lease := st.Ask(question("q"+c.username, "m"))

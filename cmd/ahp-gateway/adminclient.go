@@ -3,12 +3,14 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
 
 	"github.com/ahp-gateway/ahp-gateway/admin"
@@ -25,16 +27,28 @@ func newAdminClient(o *tenantOptions) (*adminClient, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.keyEnv == "" {
-		return nil, usage("--key-env is needed")
+	if (o.certFile == "") != (o.keyFile == "") {
+		return nil, usage("--cert-file and --key-file are needed together")
 	}
-	key, err := bearerKey(&sendOptions{keyEnv: o.keyEnv, allowHTTP: o.allowHTTP}, base)
-	if err != nil {
-		return nil, err
+	key := ""
+	switch {
+	case o.keyEnv == "" && o.certFile == "":
+		return nil, usage("--key-env is needed")
+	case o.certFile == "" || os.Getenv(o.keyEnv) != "":
+		if key, err = bearerKey(&sendOptions{keyEnv: o.keyEnv, allowHTTP: o.allowHTTP}, base); err != nil {
+			return nil, err
+		}
 	}
 	client, err := newClient(o.caFile)
 	if err != nil {
 		return nil, err
+	}
+	if o.certFile != "" {
+		pair, err := tls.LoadX509KeyPair(o.certFile, o.keyFile)
+		if err != nil {
+			return nil, errors.New("--cert-file and --key-file are no usable pair of PEM files")
+		}
+		client.Transport.(*http.Transport).TLSClientConfig.Certificates = []tls.Certificate{pair}
 	}
 	return &adminClient{base: strings.TrimSuffix(base.String(), "/") + admin.Prefix, key: key, http: client}, nil
 }
@@ -66,17 +80,28 @@ type adminAnswer struct {
 
 // do calls the API. A document is sent as what it looks like.
 func (c *adminClient) do(ctx context.Context, method, path string, document []byte, match string) (*adminAnswer, error) {
-	req, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(document))
+	mediaType := ""
+	if document != nil {
+		mediaType = "application/yaml"
+		if bytes.HasPrefix(bytes.TrimLeft(document, " \t\r\n"), []byte("{")) {
+			mediaType = "application/json"
+		}
+	}
+	return c.send(ctx, method, path, mediaType, document, match)
+}
+
+// send calls the API with a body of some media type, "" for none.
+func (c *adminClient) send(ctx context.Context, method, path, mediaType string, body []byte, match string) (*adminAnswer, error) {
+	req, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
-	req.Header.Set("Authorization", "Bearer "+c.key)
+	if c.key != "" {
+		req.Header.Set("Authorization", "Bearer "+c.key)
+	}
 	req.Header.Set("User-Agent", "ahp-gateway/"+programVersion())
-	if document != nil {
-		req.Header.Set("Content-Type", "application/yaml")
-		if bytes.HasPrefix(bytes.TrimLeft(document, " \t\r\n"), []byte("{")) {
-			req.Header.Set("Content-Type", "application/json")
-		}
+	if mediaType != "" {
+		req.Header.Set("Content-Type", mediaType)
 	}
 	if match != "" {
 		req.Header.Set("If-Match", match)
@@ -90,14 +115,14 @@ func (c *adminClient) do(ctx context.Context, method, path string, document []by
 		return nil, fmt.Errorf("no answer: %w", err)
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	if err != nil {
 		return nil, fmt.Errorf("the answer broke off: %w", err)
 	}
-	if len(body) > maxAnswer {
+	if len(answer) > maxAnswer {
 		return nil, fmt.Errorf("the answer is larger than %d bytes", maxAnswer)
 	}
-	return &adminAnswer{resp.StatusCode, resp.Header.Get("ETag"), body}, nil
+	return &adminAnswer{resp.StatusCode, resp.Header.Get("ETag"), answer}, nil
 }
 
 // read reads an answer's body.

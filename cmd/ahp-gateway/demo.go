@@ -68,7 +68,7 @@ func (p program) demo(ctx context.Context, listen string) error {
 	if err != nil {
 		return fmt.Errorf("the built-in configuration: %w", err)
 	}
-	s, err := p.start(ctx, f, newLogger(p.stderr, config.Log{Level: "warn"}), nil, false)
+	s, err := p.start(ctx, f, newLogger(p.stderr, config.Log{Level: "warn"}), nil, nil, false)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return fmt.Errorf("%w (--listen 127.0.0.1:0 takes any free port)", err)
 	} else if err != nil {

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/ahp-gateway/ahp-gateway/config"
+	"github.com/ahp-gateway/ahp-gateway/sealed"
 )
 
 // configFiles returns the absolute paths of every file that f was made from or
@@ -16,6 +17,9 @@ func configFiles(f *config.File) []string {
 	files := slices.DeleteFunc(slices.Clone(f.Sources), f.HasTenantFile)
 	if f.TenantsDir != "" {
 		files = append(files, f.TenantsDir)
+	}
+	if f.AdminAPI.SecretsDir != "" { // for all that is in it, whoever has changed it
+		files = append(files, filepath.Join(f.AdminAPI.SecretsDir, sealed.Mark))
 	}
 	for i := range f.Tenants {
 		t := &f.Tenants[i]

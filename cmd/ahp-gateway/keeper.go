@@ -2,23 +2,27 @@ package main
 
 import (
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 
 	"github.com/ahp-gateway/ahp-gateway/config"
 )
 
-// keeper keeps the last good configuration in a folder: one file, which only its
-// owner may read, and which is replaced as a whole.
+// keeper keeps the last good configuration in a folder, and the documents of the
+// store that replicas share: two files, which only their owner may read, and each
+// of which is replaced as a whole.
 type keeper struct {
-	dir string
-	sum [sha256.Size]byte // of what it holds, once that is known
+	dir    string
+	sum    [sha256.Size]byte // of the configuration that it holds, once that is known
+	stored [sha256.Size]byte // likewise, of the documents
 }
 
-// maxKept bounds the file, in bytes.
+// maxKept bounds a file, in bytes.
 const maxKept = 512 << 20
 
 func (k *keeper) path() string { return filepath.Join(k.dir, "last-good.yaml") }
@@ -27,8 +31,13 @@ func (k *keeper) path() string { return filepath.Join(k.dir, "last-good.yaml") }
 func (k *keeper) keep(f *config.File) error {
 	const remark = "# The last configuration of ahp-gateway that was good. It is replaced whenever one is loaded.\n"
 	data := append([]byte(remark), f.PrintWhole()...)
+	return k.replace(k.path(), data, &k.sum)
+}
+
+// replace makes the file at path hold data, unless its digest is sum.
+func (k *keeper) replace(path string, data []byte, known *[sha256.Size]byte) error {
 	sum := sha256.Sum256(data)
-	if sum == k.sum {
+	if sum == *known {
 		return nil
 	}
 	if err := os.MkdirAll(k.dir, 0o700); err != nil {
@@ -48,30 +57,34 @@ func (k *keeper) keep(f *config.File) error {
 	}
 	err = errors.Join(err, temporary.Close())
 	if err == nil {
-		err = os.Rename(temporary.Name(), k.path())
+		err = os.Rename(temporary.Name(), path)
 	}
 	if err != nil {
 		return errors.Join(err, os.Remove(temporary.Name()))
 	}
-	k.sum = sum
+	*known = sum
 	return nil
 }
 
-// load returns what is kept. It takes nothing that somebody else could have
-// written.
+// load returns the configuration that is kept. It takes nothing that somebody
+// else could have written.
 func (k *keeper) load() (*config.File, error) {
-	f, err := k.read()
-	if err != nil {
-		return nil, fmt.Errorf("%s, the last good configuration: %w", k.path(), err)
+	data, err := k.read(k.path())
+	if err == nil {
+		var f *config.File
+		if f, _, err = config.ParseWhole(k.path(), data, nil); err == nil {
+			k.sum = sha256.Sum256(data)
+			return f, nil
+		}
 	}
-	return f, nil
+	return nil, fmt.Errorf("%s, the last good configuration: %w", k.path(), err)
 }
 
-func (k *keeper) read() (*config.File, error) {
+func (k *keeper) read(path string) ([]byte, error) {
 	if err := k.checkFolder(); err != nil {
 		return nil, err
 	}
-	info, err := os.Lstat(k.path()) // before it is opened, which for a pipe waits
+	info, err := os.Lstat(path) // before it is opened, which for a pipe waits
 	switch {
 	case err != nil:
 		return nil, err
@@ -82,7 +95,7 @@ func (k *keeper) read() (*config.File, error) {
 	case info.Mode().Perm()&0o022 != 0:
 		return nil, errors.New("can be written by others than its owner: make it 0600")
 	}
-	file, err := os.Open(k.path())
+	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
@@ -97,11 +110,40 @@ func (k *keeper) read() (*config.File, error) {
 	if len(data) > maxKept {
 		return nil, errors.New("is too large")
 	}
-	f, _, err := config.ParseWhole(k.path(), data, nil)
-	if err == nil {
-		k.sum = sha256.Sum256(data)
+	return data, nil
+}
+
+// keptDocuments are the documents of the store as they are kept.
+type keptDocuments struct {
+	Epoch     string            `json:"epoch"`
+	Documents map[string][]byte `json:"documents"`
+}
+
+func (k *keeper) documentsPath() string { return filepath.Join(k.dir, "stored-tenants.json") }
+
+// keepDocuments replaces what is kept of the store, unless that is the same.
+func (k *keeper) keepDocuments(d keptDocuments) error {
+	data, err := json.Marshal(d)
+	if err != nil {
+		return err
 	}
-	return f, err
+	return k.replace(k.documentsPath(), data, &k.stored)
+}
+
+// documents returns what is kept of the store, nothing where there is no file.
+func (k *keeper) documents() (d keptDocuments, err error) {
+	data, err := k.read(k.documentsPath())
+	if errors.Is(err, fs.ErrNotExist) {
+		return d, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(data, &d)
+	}
+	if err != nil {
+		return keptDocuments{}, fmt.Errorf("%s, the documents of the store: %w", k.documentsPath(), err)
+	}
+	k.stored = sha256.Sum256(data)
+	return d, nil
 }
 
 // checkFolder reports as an error that anybody could put a file into the folder,
@@ -125,6 +167,14 @@ func (k *keeper) checkFolder() error {
 func (s *server) keep(f *config.File) {
 	if s.kept == nil {
 		return
+	}
+	if follower := s.follower.Load(); follower != nil {
+		if !follower.isKnown() {
+			return // f lacks its tenants: what is kept may have them
+		}
+		if err := s.kept.keepDocuments(follower.keep()); err != nil {
+			s.log.Error("the documents of the store cannot be kept", "folder", s.kept.dir, "error", err)
+		}
 	}
 	if err := s.kept.keep(f); err != nil {
 		s.log.Error("the configuration cannot be kept as the last good one", "folder", s.kept.dir, "error", err)

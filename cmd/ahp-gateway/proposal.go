@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"os"
+	"strings"
 
 	"github.com/ahp-gateway/ahp-gateway/admin"
 	"github.com/ahp-gateway/ahp-gateway/config"
@@ -46,8 +47,25 @@ func (s *server) propose(stop chan os.Signal, q proposal) applied {
 	// A change of other files that loop has still to notice stays to be noticed
 	// if this comes to nothing.
 	files, known := s.files, s.known
-	f, warnings, err := s.load(q.change.Change)
-	if err == nil {
+	undo := func() error { return nil }
+	var f *config.File
+	var warnings []config.Mistake
+	var err error
+	follower, stored := s.follower.Load(), strings.HasPrefix(q.change.Path, config.StoredName(""))
+	switch {
+	case !stored:
+	case follower == nil:
+		err = admin.ErrUnavailable
+	default: // before anything is served that cannot be stored
+		err = follower.ready()
+	}
+	if err == nil && q.change.Begin != nil {
+		undo, err = q.change.Begin()
+	}
+	if err != nil {
+		return applied{err: err}
+	}
+	if f, warnings, err = s.load(q.change.Change); err == nil {
 		err = q.change.Check(warnings)
 	}
 	var restart []string
@@ -64,11 +82,17 @@ func (s *server) propose(stop chan os.Signal, q proposal) applied {
 	}
 	if err != nil {
 		s.files, s.known = files, known
+		if err := undo(); err != nil {
+			log.Error("a change that came to nothing cannot be taken back", "error", err)
+		}
 		return applied{err: err}
 	}
-	if q.change.Data == nil {
+	s.loader.Made(q.change.Change)
+	switch {
+	case stored: // it is no file that is watched
+	case q.change.Data == nil:
 		delete(s.known, q.change.Path)
-	} else {
+	default:
 		s.known[q.change.Path] = sha256.Sum256(q.change.Data)
 	}
 	s.adopt(f, restart, log)
@@ -78,7 +102,7 @@ func (s *server) propose(stop chan os.Signal, q proposal) applied {
 // offerAPI has the admin API go by f, which is served.
 func (s *server) offerAPI(f *config.File) {
 	folder := ""
-	if len(f.AdminAPI.Keys) > 0 {
+	if f.AdminAPI.Store == "directory" {
 		folder = f.TenantsDir
 	}
 	switch {
@@ -96,7 +120,14 @@ func (s *server) offerAPI(f *config.File) {
 	if s.store != nil {
 		store = s.store
 	}
-	if err := s.api.Use(f, store); err != nil {
+	if follower := s.follower.Load(); follower != nil {
+		store = follower
+	}
+	secrets, err := f.AdminAPI.Secrets(nil)
+	if err != nil {
+		s.log.Error("the admin API can change no secret", "error", err)
+	}
+	if err := s.api.Use(f, store, secrets); err != nil {
 		s.log.Error("the admin API goes by an older configuration", "error", err)
 	}
 }

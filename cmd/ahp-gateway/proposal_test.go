@@ -27,7 +27,7 @@ func TestProposals(t *testing.T) {
 	}
 	p := program{stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard}
 	ctx := context.Background()
-	if s.service, err = p.start(ctx, f, slog.New(slog.DiscardHandler), s.api, false); err != nil {
+	if s.service, err = p.start(ctx, f, slog.New(slog.DiscardHandler), s.api, s.stored, false); err != nil {
 		t.Fatal(err)
 	}
 	hangup, stop := make(chan os.Signal), make(chan os.Signal, 2)
@@ -84,7 +84,7 @@ func TestFolderOfTheAPIIsRetried(t *testing.T) {
 	left := filepath.Join(tenants, ".ahp-gateway-1.tmp")
 	s := newServer(filepath.Join(dir, "gateway.yaml"))
 	s.service = &service{log: slog.New(slog.DiscardHandler)}
-	f := &config.File{TenantsDir: tenants, AdminAPI: config.AdminAPI{Keys: []config.Key{{SHA256: [32]byte{1}}}}}
+	f := &config.File{TenantsDir: tenants, AdminAPI: config.AdminAPI{Store: "directory", Keys: []config.Key{{SHA256: [32]byte{1}}}}}
 	s.offerAPI(f)
 	if s.store == nil {
 		t.Error("a folder that is not there leaves no store to say so")

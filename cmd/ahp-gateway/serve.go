@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -44,9 +45,12 @@ unless discovery.onFailure is skip.
 
 With --state-dir, the configuration that is served is kept in that folder, in one
 file, as it was understood: secrets that it refers to are not in it, nor are the
-files of TLS. With --fallback last-good, a file with a mistake does not keep the
+files of TLS. Another file holds the documents of the store that adminApi.store
+names. With --fallback last-good, a file with a mistake does not keep the
 gateway from starting: it serves what was kept, says so in its log, in /readyz and
-in a metric, and takes the file over once that is corrected.
+in a metric, and takes the file over once that is corrected. Likewise it serves the
+documents that were kept of the store, until that can be had, and those of them
+that it has lost.
 
 SIGTERM and SIGINT drain: readiness fails, what was accepted is answered within
 limits.drainTimeout, queues and telemetry are flushed. A second one ends at once.
@@ -64,7 +68,7 @@ once, 2 wrong usage.`,
 	f.StringVar(&o.logLevel, "log-level", "", "debug, info, warn or error, over log.level of the file")
 	f.StringVar(&o.logFormat, "log-format", "", "text or json, over log.format of the file")
 	f.StringVar(&o.stateDir, "state-dir", "", "folder to keep the last good configuration in")
-	f.StringVar(&o.fallback, "fallback", "", "last-good: start with what --state-dir holds if the file has a mistake")
+	f.StringVar(&o.fallback, "fallback", "", "last-good: start with what --state-dir holds if the file has a mistake or the store is not there")
 	return cmd
 }
 
@@ -92,7 +96,7 @@ func (p program) serve(ctx context.Context, o serveOptions) error {
 	}
 	s := newServer(o.config)
 	if o.stateDir != "" {
-		s.kept = &keeper{dir: o.stateDir}
+		s.kept, s.fallback = &keeper{dir: o.stateDir}, o.fallback != ""
 	}
 	f, warnings, err := s.load(config.Change{})
 	mistakes := err
@@ -107,13 +111,20 @@ func (p program) serve(ctx context.Context, o serveOptions) error {
 		return &exit{exitFailure, fmt.Errorf("%s cannot be served", o.config)}
 	}
 	log := newLogger(p.stderr, config.Log{Level: cmp.Or(o.logLevel, f.Log.Level), Format: cmp.Or(o.logFormat, f.Log.Format)})
+	defer s.unfollow()
+	if mistakes == nil && f.AdminAPI.Store == "redis" {
+		if f, warnings, err = s.loadFollowed(ctx, stop, log); err != nil {
+			p.report(warnings, err)
+			return &exit{exitFailure, fmt.Errorf("%s cannot be served", o.config)}
+		}
+	}
 	logWarnings(log, warnings)
 	if mistakes != nil {
 		logMistakes(log, mistakes)
 		log.Error("THE LAST GOOD CONFIGURATION IS SERVED, because the present one has a mistake: what was changed since does not hold",
 			"mistakes", len(config.AsMistakes(mistakes)), "kept", s.kept.path())
 	}
-	unlessStopped(ctx, stop, func(ctx context.Context) { s.service, err = p.start(ctx, f, log, s.api, mistakes != nil) })
+	unlessStopped(ctx, stop, func(ctx context.Context) { s.service, err = p.start(ctx, f, log, s.api, s.stored, mistakes != nil) })
 	if errors.Is(err, context.Canceled) {
 		log.Info("ended before anything was served")
 		return nil
@@ -121,6 +132,7 @@ func (p program) serve(ctx context.Context, o serveOptions) error {
 	if err != nil {
 		return err
 	}
+	s.followed(f)
 	s.offerAPI(f)
 	if err := p.announce(s.service); err != nil {
 		s.log.Error("standard output", "error", err)
@@ -162,14 +174,17 @@ type server struct {
 	path   string // of the gateway file, as it was given
 	loader *config.Loader
 	kept   *keeper // nil without a folder for it
-	files  []string
-	known  contents
+	// fallback has what is kept served in place of what cannot be had.
+	fallback bool
+	files    []string
+	known    contents
 
 	api       *admin.API
 	store     *admin.Folder // of the tenants in folder; nil unless the API needs one
 	folder    string
-	proposals chan proposal // from the API to loop
-	ending    chan struct{} // closed once loop takes none any more
+	follower  atomic.Pointer[follower] // nil unless there is a store that replicas share
+	proposals chan proposal            // from the API to loop
+	ending    chan struct{}            // closed once loop takes none any more
 }
 
 func newServer(path string) *server {
@@ -182,6 +197,9 @@ func newServer(path string) *server {
 // change that comes while they are read is noticed later. The files are read as
 // they would be with change.
 func (s *server) load(change config.Change) (f *config.File, warnings []config.Mistake, err error) {
+	if follower := s.follower.Load(); follower != nil {
+		s.loader.Stored = follower.served()
+	}
 	if s.files == nil {
 		path := s.path
 		if abs, err := filepath.Abs(path); err == nil {
@@ -229,10 +247,18 @@ func (s *server) loop(ctx context.Context, hangup <-chan os.Signal, stop chan os
 			// Somebody says that there is something to read: no file's time is
 			// relied on.
 			s.loader.Digests.Forget()
+			if follower := s.follower.Load(); follower != nil {
+				follower.accept()
+			}
 			s.reload(ctx, stop, sig.String(), nil)
 			w.watch(s.files, s.known)
 		case q := <-s.proposals:
 			q.answer <- s.propose(stop, q)
+			w.watch(s.files, s.known)
+		case <-s.news():
+			if !s.reload(ctx, stop, "the store of tenants has changed", nil) {
+				s.follower.Load().later()
+			}
 			w.watch(s.files, s.known)
 		case e := <-w.events:
 			w.note(e)
@@ -250,37 +276,39 @@ func (s *server) loop(ctx context.Context, hangup <-chan os.Signal, stop chan os
 // maxChangedShown bounds how many of the files that have changed are named.
 const maxChangedShown = 10
 
-// reload serves what the gateway file says now, or goes on with what it said. A
-// signal on stop makes it give up.
-func (s *server) reload(ctx context.Context, stop chan os.Signal, cause string, changed []string) {
+// reload serves what the gateway file says now, or goes on with what it said, and
+// reports which. A signal on stop makes it give up.
+func (s *server) reload(ctx context.Context, stop chan os.Signal, cause string, changed []string) bool {
 	log := s.log.With("cause", cause)
 	if len(changed) > 0 {
 		log = log.With("changed", changed[:min(len(changed), maxChangedShown)], "changed_files", len(changed))
 	}
-	f, warnings, err := s.load(config.Change{})
+	f, warnings, err := s.loadFollowed(ctx, stop, s.log)
 	logWarnings(log, warnings)
 	if err != nil {
 		s.Rejected()
 		logMistakes(log, err)
 		log.Error("configuration refused, the running one stays in use", "mistakes", len(config.AsMistakes(err)))
-		return
+		return false
 	}
 	var restart []string
 	unlessStopped(ctx, stop, func(ctx context.Context) { restart, err = s.Reload(ctx, f) })
 	if errors.Is(err, context.Canceled) {
 		log.Info("reload given up, because the process is to end")
-		return
+		return false
 	}
 	if err != nil {
 		log.Error("configuration refused, the running one stays in use", "error", err)
-		return
+		return false
 	}
 	s.adopt(f, restart, log)
+	return true
 }
 
 // adopt goes by f, which is served since just now.
 func (s *server) adopt(f *config.File, restart []string, log *slog.Logger) {
 	s.drain = f.Limits.DrainTimeout
+	s.followed(f)
 	s.offerAPI(f)
 	log.Info("configuration reloaded")
 	s.keep(f)

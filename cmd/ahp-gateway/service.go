@@ -29,8 +29,8 @@ type service struct {
 
 // start serves f, which lastGood says was kept from before. Both listeners accept
 // connections when it returns. When ctx ends while it waits for backends, it
-// gives up. api may be nil.
-func (p program) start(ctx context.Context, f *config.File, log *slog.Logger, api http.Handler, lastGood bool) (*service, error) {
+// gives up. api and stored may be nil.
+func (p program) start(ctx context.Context, f *config.File, log *slog.Logger, api http.Handler, stored func() *gateway.Stored, lastGood bool) (*service, error) {
 	tel, err := telemetry.Setup(context.WithoutCancel(ctx), telemetry.Options{ServiceVersion: programVersion(), Logger: log})
 	if err != nil {
 		return nil, err
@@ -45,6 +45,7 @@ func (p program) start(ctx context.Context, f *config.File, log *slog.Logger, ap
 		NewRoot:        tel.NewRoot,
 		Metrics:        metrics(log, tel.Gather),
 		AdminAPI:       api,
+		Stored:         stored,
 		Stdout:         p.stdout,
 		LastGood:       lastGood,
 		Version:        programVersion(),

@@ -18,6 +18,7 @@ import (
 
 type tenantOptions struct {
 	admin, keyEnv, caFile string
+	certFile, keyFile     string
 	allowHTTP             bool
 	timeout               time.Duration
 	format                string
@@ -46,6 +47,8 @@ Exit codes: 0 success, 1 a mistake in the document or any other failure, 2 wrong
 	f.StringVar(&o.admin, "admin", "http://127.0.0.1:8788", "the gateway's private listener")
 	f.StringVar(&o.keyEnv, "key-env", "AHP_ADMIN_KEY", "environment variable that holds the admin key")
 	f.StringVar(&o.caFile, "ca-file", "", "PEM bundle in place of the platform's trust roots")
+	f.StringVar(&o.certFile, "cert-file", "", "PEM chain of a client certificate; a key is then sent only if there is one")
+	f.StringVar(&o.keyFile, "key-file", "", "PEM private key of --cert-file")
 	f.BoolVar(&o.allowHTTP, "allow-http", false, "send the key over plain http to another machine")
 	f.DurationVar(&o.timeout, "timeout", 30*time.Second, "for everything")
 	f.StringVar(&o.format, "format", "text", "text or json")
@@ -107,7 +110,7 @@ the newest stays good, until it is removed or the next rotation.`,
 	for _, c := range []*cobra.Command{put, remove} {
 		c.Flags().StringVar(&o.ifMatch, "if-match", "", "change the document with this ETag only")
 	}
-	cmd.AddCommand(add, list, get, put, rotate, removeKey, remove)
+	cmd.AddCommand(add, list, get, put, rotate, removeKey, remove, p.secretCommand(&o))
 	return cmd
 }
 

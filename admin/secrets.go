@@ -1,0 +1,174 @@
+package admin
+
+import (
+	"bytes"
+	"errors"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ahp-gateway/ahp-gateway/config"
+	"github.com/ahp-gateway/ahp-gateway/sealed"
+)
+
+// Secret is what is told of a stored secret, whose value is told nobody.
+type Secret struct {
+	Name string `json:"name"`
+	// Set is when its value was set.
+	Set time.Time `json:"set,omitzero"`
+	// Digest is eight hexadecimal digits that another value would change, and
+	// sealing by another key too. It says nothing of the value to those without
+	// the key.
+	Digest string `json:"digest,omitempty"`
+	// Outdated is true where a key has sealed it that is not the first any more.
+	Outdated bool `json:"outdated,omitempty"`
+	// Unusable is true where it does not open, so that calls that need it fail.
+	Unusable bool `json:"unusable,omitempty"`
+}
+
+// SecretList are the stored secrets of a tenant, by name.
+type SecretList struct {
+	Secrets []Secret `json:"secrets"`
+}
+
+// secretsOf returns what is told of the tenant's secrets.
+func (c *call) secretsOf() ([]Secret, error) {
+	found, err := c.secrets.List(c.tenant)
+	list := make([]Secret, len(found))
+	for i, s := range found {
+		list[i] = Secret{Name: s.Name, Set: s.Set, Digest: s.Digest, Outdated: s.Outdated, Unusable: s.Digest == ""}
+	}
+	return list, err
+}
+
+// mayHaveSecrets refuses what is asked of a tenant that can have none.
+func (c *call) mayHaveSecrets() *answer {
+	if _, refused := c.stored(); refused != nil {
+		return refused
+	}
+	if c.secrets == nil {
+		return noSecrets.problem("The gateway file has no adminApi.secretsKey to store them under.")
+	}
+	return nil
+}
+
+func (c *call) listSecrets() *answer {
+	if refused := c.mayHaveSecrets(); refused != nil {
+		return refused
+	}
+	list, err := c.secretsOf()
+	if err != nil {
+		return storeFailed.problem(err.Error())
+	}
+	return answerJSON(http.StatusOK, SecretList{list})
+}
+
+func (c *call) putSecret() *answer {
+	c.action = "put-secret"
+	mediaType, _, err := mime.ParseMediaType(c.r.Header.Get("Content-Type"))
+	if err != nil || mediaType != "text/plain" && mediaType != "application/octet-stream" {
+		return badMediaType.problem("Send text/plain or application/octet-stream.")
+	}
+	value, refused := c.bodyOf(sealed.MaxValue)
+	switch {
+	case refused != nil:
+		return refused
+	case len(value) == 0:
+		return badSecret.problem("It is empty.")
+	case bytes.ContainsAny(value, "\r\n\x00"):
+		return badSecret.problem("It has a line break or a NUL. Some programs put a line break at the end.")
+	}
+	return c.changeSecrets(func() (func() error, error) {
+		return c.secrets.Put(c.tenant, c.secret, string(value), time.Now())
+	})
+}
+
+func (c *call) deleteSecret() *answer {
+	c.action = "delete-secret"
+	if refused := c.noBody(); refused != nil {
+		return refused
+	}
+	return c.changeSecrets(func() (func() error, error) { return c.secrets.Delete(c.tenant, c.secret) })
+}
+
+// changeSecrets has the gateway serve the tenant with a secret changed, and
+// answers. What begin does is taken back where the gateway cannot be served so.
+func (c *call) changeSecrets(begin func() (undo func() error, err error)) *answer {
+	return c.inTurn(func() *answer {
+		if refused := c.mayHaveSecrets(); refused != nil {
+			return refused
+		}
+		var warnings []config.Mistake
+		var failed error
+		generation, err := c.options.Apply(c.r.Context(), Change{
+			Begin: func() (undo func() error, err error) {
+				undo, failed = begin()
+				return undo, failed
+			},
+			Check: func(all []config.Mistake) error {
+				if !c.stillMay() {
+					return errNoLonger
+				}
+				for _, m := range all {
+					if m.File == c.store.Place(c.tenant) {
+						warnings = append(warnings, m)
+					}
+				}
+				return nil
+			},
+			Commit: func() error { return nil }, // Begin has done it
+		})
+		switch {
+		case errors.Is(failed, sealed.ErrAbsent):
+			return noSuchSecret.problem("")
+		case errors.Is(failed, sealed.ErrFull):
+			return tooManySecrets.problem("It may have " + strconv.Itoa(sealed.MaxSecrets) + ". Delete one first.")
+		case err != nil:
+			return c.refusal(nil, err, failed)
+		}
+		c.generation = generation
+		result := Result{ID: c.tenant, Generation: generation, Warnings: c.locate(nil, warnings)}
+		list, err := c.secretsOf()
+		if err != nil {
+			return storeFailed.problem(err.Error())
+		}
+		for i := range list {
+			if list[i].Name == c.secret {
+				result.Secret = &list[i]
+			}
+		}
+		return answerJSON(http.StatusOK, result)
+	})
+}
+
+// resealSecrets seals the tenant's secrets by the first key, so that others can
+// go. Nothing that is served changes.
+func (c *call) resealSecrets() *answer {
+	c.action = "reseal-secrets"
+	// A page in a browser can send a POST of any other type unasked.
+	mediaType, _, err := mime.ParseMediaType(c.r.Header.Get("Content-Type"))
+	if err != nil || mediaType != "application/json" {
+		return badMediaType.problem("Send application/json, with {} or nothing as body.")
+	}
+	data, refused := c.body()
+	if refused != nil {
+		return refused
+	}
+	if text := strings.TrimSpace(string(data)); text != "" && text != "{}" {
+		return bodyUnexpected.problem("Send {} or nothing.")
+	}
+	return c.changeSecrets(func() (func() error, error) {
+		_, err := c.secrets.Reseal(c.tenant)
+		return func() error { return nil }, err // they say what they said before
+	})
+}
+
+// clearSecrets removes the tenant's stored secrets, if there are any.
+func (c *call) clearSecrets() error {
+	if c.secrets == nil {
+		return nil
+	}
+	return c.secrets.Clear(c.tenant)
+}

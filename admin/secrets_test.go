@@ -1,0 +1,294 @@
+package admin_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ahp-gateway/ahp-gateway/admin"
+	"github.com/ahp-gateway/ahp-gateway/config"
+	"github.com/ahp-gateway/ahp-gateway/sealed"
+)
+
+const (
+	storingFile = "tenantsDir: tenants\nadminApi: {keys: [{env: ADMIN_KEY}], secretsKey: {env: SECRETS_KEY}}\n"
+	secretValue = "the-secret-of-a-tenant"
+	asText      = "Content-Type: text/plain; charset=utf-8"
+)
+
+// storing is a rig that stores secrets, with the tenants acme and globex, of which
+// acme refers to one.
+func storing(t testing.TB) *rig {
+	t.Helper()
+	r := newRig(t, "gateway.yaml", storingFile)
+	referring := strings.Replace(registration, `"subscriptions"`, `"authentication": {"type": "bearer", "tokenRef": "token"}, "subscriptions"`, 1)
+	a := r.do("POST", "tenants", `{"id": "acme", "secrets": {"stored": true}, "registration": `+referring+`}`)
+	if a.status != http.StatusCreated || len(a.Warnings) != 1 || !strings.Contains(a.Warnings[0].What, "stored") {
+		t.Fatalf("POST of a tenant that refers to a secret = %d %s; want 201, and a warning that there is none", a.status, a.body)
+	}
+	r.create("globex")
+	return r
+}
+
+// expect fails the test unless the tenant's secret is what the gateway file's
+// keys open.
+func (r *rig) expect(what, id, name, want string) {
+	r.t.Helper()
+	got, err := r.secrets(r.file).Open(id, name)
+	if got != want || (want == "") != errors.Is(err, sealed.ErrAbsent) {
+		r.t.Errorf("%s: secret %s of %s = %q, %v; want %q", what, name, id, got, err, want)
+	}
+}
+
+func (r *rig) listSecrets(id string) []admin.Secret {
+	r.t.Helper()
+	a := r.do("GET", "tenants/"+id+"/secrets", "")
+	var list admin.SecretList
+	if err := json.Unmarshal([]byte(a.body), &list); err != nil || a.status != 200 || list.Secrets == nil {
+		r.t.Fatalf("GET of secrets of %s = %d %s; want a list", id, a.status, a.body)
+	}
+	return list.Secrets
+}
+
+func TestSecretsComeChangeAndGo(t *testing.T) {
+	r := storing(t)
+	began := time.Now().Add(-2 * time.Second)
+	put := r.do("PUT", "tenants/acme/secrets/token", secretValue, asText)
+	if put.status != 200 || put.Generation != 4 || put.Result.Secret == nil || put.Result.Secret.Name != "token" || len(put.Warnings) != 0 {
+		t.Fatalf("PUT = %d %s; want 200, generation 4, the secret and no warning", put.status, put.body)
+	}
+	r.expect("after PUT", "acme", "token", secretValue)
+	list := r.listSecrets("acme")
+	if len(list) != 1 || list[0] != *put.Result.Secret || list[0].Set.Before(began) || len(list[0].Digest) != 8 || list[0].Unusable {
+		t.Errorf("list = %+v; want what PUT answered, %+v", list, put.Result.Secret)
+	}
+	again := r.do("PUT", "tenants/acme/secrets/token", "another", "Content-Type: application/octet-stream")
+	if again.status != 200 || again.Result.Secret.Digest == list[0].Digest {
+		t.Errorf("PUT of another value = %d %s; want another digest", again.status, again.body)
+	}
+	if len(r.listSecrets("globex")) != 0 {
+		t.Error("globex has a secret; want none")
+	}
+	if a := r.do("DELETE", "tenants/globex/secrets/token", ""); a.status != 404 || a.word() != "no-such-secret" {
+		t.Errorf("DELETE of a secret that is not there = %d %s; want 404", a.status, a.body)
+	}
+	if a := r.do("DELETE", "tenants/acme/secrets/token", ""); a.status != 200 || len(a.Warnings) != 1 || a.Result.Secret != nil {
+		t.Errorf("DELETE = %d %s; want 200, and a warning that one is missing", a.status, a.body)
+	}
+	r.expect("after DELETE", "acme", "token", "")
+
+	// Nothing of a value is where it is not sealed.
+	r.do("PUT", "tenants/acme/secrets/token", secretValue, asText)
+	err := filepath.WalkDir(r.dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		if strings.Contains(string(data), secretValue) {
+			t.Errorf("%s holds the secret", path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range []*reply{put, r.do("GET", "tenants/acme", ""), r.do("GET", "tenants/acme/secrets", "")} {
+		if strings.Contains(a.body, secretValue) {
+			t.Errorf("answer %s shows the secret", a.body)
+		}
+	}
+	for _, rec := range r.records {
+		text := fmt.Sprintf("%+v", *rec.Change)
+		if strings.Contains(text, secretValue) || strings.Contains(text, put.Result.Secret.Digest) {
+			t.Errorf("record %s shows the secret or its digest", text)
+		}
+	}
+	last := r.records[len(r.records)-1]
+	if last.Tenant != "acme" || last.Change.Action != "put-secret" || last.Change.Secret != "token" || last.Change.Status != 200 || last.Generation == 0 {
+		t.Errorf("record = %+v of %s; want put-secret of token", last.Change, last.Tenant)
+	}
+
+	// A removed tenant leaves nothing to another of its id.
+	if a := r.do("DELETE", "tenants/acme", "", "If-Match: *"); a.status != 200 {
+		t.Fatalf("DELETE of the tenant = %d %s; want 200", a.status, a.body)
+	}
+	r.expect("after the tenant is removed", "acme", "token", "")
+	if _, err := r.secrets(r.file).Put("acme", "token", "left over", time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	r.create("acme")
+	r.expect("of a new tenant", "acme", "token", "")
+}
+
+func TestSecretsThatAreRefused(t *testing.T) {
+	r := storing(t)
+	r.do("PUT", "tenants/acme/secrets/token", secretValue, asText)
+	for _, c := range []struct {
+		method, path, body, mediaType string
+		status                        int
+		word                          string
+	}{
+		{"PUT", "acme/secrets/token", "", "text/plain", 422, "bad-secret"},
+		{"PUT", "acme/secrets/token", "hunter2\n", "text/plain", 422, "bad-secret"},
+		{"PUT", "acme/secrets/token", "a\rb", "text/plain", 422, "bad-secret"},
+		{"PUT", "acme/secrets/token", "a\x00b", "application/octet-stream", 422, "bad-secret"},
+		{"PUT", "acme/secrets/token", strings.Repeat("v", sealed.MaxValue+1), "text/plain", 413, "too-large"},
+		{"PUT", "acme/secrets/token", "{}", "application/json", 415, "media-type"},
+		{"PUT", "acme/secrets/token", "hunter2", "", 415, "media-type"},
+		{"PUT", "acme/secrets/Token", "hunter2", "text/plain", 404, "no-such-path"},
+		{"PUT", "acme/secrets/..", "hunter2", "text/plain", 404, "no-such-path"},
+		{"PUT", "acme/secrets/a%2fb", "hunter2", "text/plain", 404, "no-such-path"},
+		{"PUT", "acme/secrets/.changed", "hunter2", "text/plain", 404, "no-such-path"},
+		{"PUT", "absent/secrets/token", "hunter2", "text/plain", 404, "no-such-tenant"},
+		{"DELETE", "absent/secrets/token", "", "", 404, "no-such-tenant"},
+		{"GET", "absent/secrets", "", "", 404, "no-such-tenant"},
+		{"DELETE", "acme/secrets/token", "x", "", 400, "unexpected-body"},
+		{"GET", "acme/secrets/token", "", "", 405, "method-not-allowed"},
+		{"POST", "acme/secrets/token", "hunter2", "text/plain", 405, "method-not-allowed"},
+		{"POST", "acme/secrets:reseal", "x", "application/json", 400, "unexpected-body"},
+		{"POST", "acme/secrets:reseal", "", "text/plain", 415, "media-type"},
+	} {
+		a := r.do(c.method, "tenants/"+c.path, c.body, "Content-Type: "+c.mediaType)
+		if a.status != c.status || a.word() != c.word || strings.Contains(a.body, "hunter2") {
+			t.Errorf("%s %s %.20q = %d %s; want %d %s", c.method, c.path, c.body, a.status, a.body, c.status, c.word)
+		}
+	}
+	if a := r.do("PUT", "tenants/acme/secrets/token", "hunter2", asText, "Authorization: Bearer wrong-key"); a.status != 401 {
+		t.Errorf("PUT without a good key = %d; want 401", a.status)
+	}
+	if a := r.do("PUT", "tenants/acme/secrets/token", "hunter2", asText, "Origin: http://127.0.0.1"); a.status != 403 {
+		t.Errorf("PUT from a page = %d; want 403", a.status)
+	}
+	// What the gateway cannot be served with leaves what was there.
+	r.refuse = config.Mistakes{{File: r.store.Place("acme"), What: "cannot be asked", Instead: "start it"}}
+	if a := r.do("PUT", "tenants/acme/secrets/token", "hunter2", asText); a.status != 422 {
+		t.Errorf("PUT that cannot be served = %d %s; want 422", a.status, a.body)
+	}
+	if a := r.do("PUT", "tenants/acme/secrets/new", "hunter2", asText); a.status != 422 {
+		t.Errorf("PUT of a new one that cannot be served = %d %s; want 422", a.status, a.body)
+	}
+	if a := r.do("DELETE", "tenants/acme/secrets/token", ""); a.status != 422 {
+		t.Errorf("DELETE that cannot be served = %d %s; want 422", a.status, a.body)
+	}
+	r.refuse = nil
+	r.expect("after what was refused", "acme", "token", secretValue)
+	r.expect("after what was refused", "acme", "new", "")
+	for i := range sealed.MaxSecrets - 1 {
+		if _, err := r.secrets(r.file).Put("acme", fmt.Sprint("s", i), "v", time.Now()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if a := r.do("PUT", "tenants/acme/secrets/one-more", "hunter2", asText); a.status != 409 || a.word() != "too-many-secrets" {
+		t.Errorf("PUT of one too many = %d %s; want 409", a.status, a.body)
+	}
+}
+
+// Where no key is given no secret is stored, and the answer says what is missing.
+func TestSecretsWithoutAKey(t *testing.T) {
+	r := newRig(t)
+	r.create("acme")
+	for _, c := range []struct{ method, path, mediaType string }{
+		{"PUT", "/token", "text/plain"}, {"DELETE", "/token", ""}, {"GET", "", ""}, {"POST", ":reseal", "application/json"},
+	} {
+		body := ""
+		if c.method == "PUT" {
+			body = "hunter2"
+		}
+		a := r.do(c.method, "tenants/acme/secrets"+c.path, body, "Content-Type: "+c.mediaType)
+		if a.status != 409 || a.word() != "no-secrets" || !strings.Contains(a.Detail, "adminApi.secretsKey") {
+			t.Errorf("%s secrets%s = %d %s; want 409 that names the missing key", c.method, c.path, a.status, a.body)
+		}
+	}
+	if a := r.do("PUT", "tenants/listed/secrets/token", "hunter2", asText); a.status != 409 || a.word() != "not-managed" {
+		t.Errorf("PUT for a tenant of the gateway file = %d %s; want 409", a.status, a.body)
+	}
+	if a := r.do("POST", "tenants", `{"id": "globex", "secrets": {"stored": true}, "registration": `+registration+`}`); a.status != 422 || !strings.Contains(a.body, "adminApi.secretsKey") {
+		t.Errorf("POST of a tenant with stored secrets = %d %s; want 422 that names the missing key", a.status, a.body)
+	}
+}
+
+// A key is replaced without a secret being set again.
+func TestSecretsKeyRotation(t *testing.T) {
+	r := storing(t)
+	r.do("PUT", "tenants/acme/secrets/token", secretValue, asText)
+	r.write("gateway.yaml", strings.Replace(storingFile, "secretsKey: {env: SECRETS_KEY}", "secretsKeys: [{env: NEW_SECRETS_KEY}, {env: SECRETS_KEY}]", 1))
+	r.use()
+	before := r.listSecrets("acme")[0]
+	if !before.Outdated || before.Unusable {
+		t.Errorf("secret under an older key = %+v; want it outdated and usable", before)
+	}
+	if a := r.do("POST", "tenants/acme/secrets:reseal", "{}"); a.status != 200 {
+		t.Errorf("reseal = %d %s; want 200", a.status, a.body)
+	}
+	if after := r.listSecrets("acme")[0]; after.Outdated || after.Unusable || !after.Set.Equal(before.Set) {
+		t.Errorf("secret after reseal = %+v; want it under the first key, set when it was", after)
+	}
+	r.write("gateway.yaml", strings.Replace(storingFile, "SECRETS_KEY", "NEW_SECRETS_KEY", 1))
+	r.use()
+	r.expect("without the old key", "acme", "token", secretValue)
+	r.write("gateway.yaml", storingFile)
+	r.use()
+	if list := r.listSecrets("acme"); len(list) != 1 || !list[0].Unusable || list[0].Digest != "" {
+		t.Errorf("list without the key = %+v; want one that is not usable", list)
+	}
+	if a := r.do("POST", "tenants/acme/secrets:reseal", ""); a.status != 500 {
+		t.Errorf("reseal of what does not open = %d %s; want 500", a.status, a.body)
+	}
+	if a := r.do("PUT", "tenants/acme/secrets/token", secretValue, asText); a.status != 200 {
+		t.Errorf("PUT over what does not open = %d %s; want 200", a.status, a.body)
+	}
+	r.expect("after PUT", "acme", "token", secretValue)
+}
+
+// everySecretAnswer has the API answer about secrets in every way that it can,
+// and returns with which.
+func everySecretAnswer(t testing.TB) map[string]bool {
+	r := storing(t)
+	refused := config.Mistakes{{File: r.store.Place("acme"), What: "cannot be asked", Instead: "start it"}}
+	whole := r.store
+	for _, o := range []struct{ method, path, mediaType, body string }{
+		{"PUT", "tenants/acme/secrets/token", "text/plain", "hunter2"},
+		{"GET", "tenants/acme/secrets", "", ""},
+		{"POST", "tenants/acme/secrets:reseal", "application/json", "{}"},
+		{"DELETE", "tenants/acme/secrets/token", "", ""},
+	} {
+		ask := func(body string, headers ...string) {
+			r.do(o.method, o.path, body, append([]string{"Content-Type: " + o.mediaType}, headers...)...)
+		}
+		ask(o.body, "Authorization: ")
+		ask(o.body, "Origin: http://127.0.0.1")
+		ask(o.body, "Content-Encoding: gzip")
+		ask(strings.Repeat("v", 1<<20+1))
+		r.do(o.method, strings.Replace(o.path, "acme", "absent", 1), o.body, "Content-Type: "+o.mediaType)
+		req := request(o.method, "/admin/v1/"+o.path, "")
+		req.Body = io.NopCloser(&brokenBody{})
+		req.Header.Set("Content-Type", o.mediaType)
+		r.serve(req)
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		r.serve(request(o.method, "/admin/v1/"+o.path, o.body, "Content-Type: "+o.mediaType).WithContext(ctx))
+		r.refuse = refused
+		ask(o.body)
+		r.refuse = nil
+		r.store = failing{whole, errors.New("broken")}
+		r.use()
+		ask(o.body)
+		r.store = whole
+		if err := r.api.Use(r.file, r.store, nil); err != nil {
+			t.Fatal(err)
+		}
+		ask(o.body)
+		r.use()
+		ask(o.body)
+	}
+	return r.seen
+}

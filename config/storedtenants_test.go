@@ -1,0 +1,221 @@
+package config
+
+import (
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// publicRegistration is one that a document of the store may have: its backend is
+// not on the gateway's machine.
+var publicRegistration = strings.Replace(minimalRegistration, "http://127.0.0.1:9000", "https://policy.example.com", 1)
+
+func storedText(id, digit string) string {
+	return strings.Replace(tenantText(id, digit), minimalRegistration, publicRegistration, 1)
+}
+
+// storing surrounds a gateway file whose tenants are also in a store.
+func storing(t *testing.T, more string, documents map[string]string) *surroundings {
+	t.Helper()
+	s := surround(t, map[string]string{"tenants/filed.yaml": storedText("filed", "f")},
+		"shared: {redis: {url: redis://127.0.0.1}}", "discovery: {onFailure: skip}",
+		`adminApi: {store: redis, keys: [{sha256: "`+strings.Repeat("e", 64)+`"}]`+more+"}")
+	s.store(documents)
+	return s
+}
+
+// store has the loader find those documents.
+func (s *surroundings) store(documents map[string]string) {
+	s.Stored = make(map[string][]byte)
+	for id, text := range documents {
+		s.Stored[id] = []byte(text)
+	}
+}
+
+func (s *surroundings) text(name string) string {
+	s.t.Helper()
+	data, err := os.ReadFile(s.path(name))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return string(data)
+}
+
+// serves loads with a change and checks which tenants there are.
+func (s *surroundings) serves(c Change, want ...string) *File {
+	s.t.Helper()
+	f, _, err := s.LoadWith(c)
+	if err != nil {
+		s.t.Fatalf("LoadWith(%s) = %v; want no mistake", c.Path, err)
+	}
+	ids := []string{}
+	for i := range f.Tenants {
+		ids = append(ids, f.Tenants[i].ID)
+		if id := f.Tenants[i].ID; id != "filed" && f.Tenants[i].File != StoredName(id) {
+			s.t.Errorf("File of tenant %s = %s; want %s", id, f.Tenants[i].File, StoredName(id))
+		}
+	}
+	if !slices.Equal(ids, want) {
+		s.t.Errorf("LoadWith(%s) found tenants %v; want %v", c.Path, ids, want)
+	}
+	return f
+}
+
+// leaves checks what was left out.
+func (s *surroundings) leaves(want ...string) {
+	s.t.Helper()
+	got := []string{}
+	for _, l := range s.LeftOut {
+		text := l.Mistake.String()
+		if l.Earlier {
+			text += " (earlier)"
+		}
+		got = append(got, text)
+	}
+	if !slices.Equal(got, want) {
+		s.t.Errorf("left out were\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// What is wrong with one document is no mistake of the others.
+func TestStoredTenants(t *testing.T) {
+	s := storing(t, "", map[string]string{
+		"acme": storedText("acme", "a"), "beta": storedText("beta", "b"),
+		"admin": storedText("admin", "e"), "broken": "{", "copied": storedText("acme", "c"), "filed": storedText("filed", "0"),
+		"greedy": strings.Replace(storedText("greedy", "1"), "{", `{"secrets": {"envPrefix": "AHP_"}, `, 1),
+		"nosy":   `{"id": "nosy", "keys": [{"file": "/etc/hostname"}], "registration": ` + publicRegistration + `}`,
+		"twin":   storedText("twin", "b"), "UPPER\n": storedText("upper", "2"), "zoo": storedText("zoo", "f"),
+	})
+	s.Stored["large"] = nil
+	before := s.serves(Change{}, "filed", "acme", "beta")
+	s.leaves(
+		`redis:"UPPER\n": is not under the id of a tenant: remove it from the store`,
+		`redis:admin:1:26: keys[0]: is the same key as adminApi.keys[0]: write another key: one key names one tenant, once`,
+		`redis:broken:1:2: not valid JSON, unexpected EOF: correct the syntax there`,
+		`redis:copied:1:1: is under the id copied (found "acme"): write that as its id`,
+		`redis:filed:1:8: id: is the id of the tenant in "filed.yaml" too (found "filed"): write another id`,
+		`redis:greedy:1:27: secrets.envPrefix: names what is on the gateway's machine, which is for those who may write there: remove it, or write stored: true where secrets are stored`,
+		`redis:large: is too large: write one tenant of at most 1 MiB`,
+		`redis:nosy:1:34: keys[0].file: names what is on the gateway's machine, which is for those who may write there: write {sha256: …} with 64 hexadecimal digits`,
+		`redis:twin:1:25: keys[0]: is the same key as keys[0] in "redis:beta": write another key: one key names one tenant, once`,
+		`redis:zoo:1:24: keys[0]: is the same key as keys[0] in "filed.yaml": write another key: one key names one tenant, once`,
+	)
+
+	// A tenant whose document goes bad stays as it was, and one that is removed goes.
+	documents := map[string]string{"acme": "id: acme", "beta": storedText("beta", "3")}
+	s.store(documents)
+	after := s.serves(Change{}, "filed", "acme", "beta")
+	s.leaves(`redis:acme:1:1: keys: is missing: write one or two keys, such as [{sha256: …}]: a tenant without a key cannot be reached (earlier)`)
+	if got, want := changed(after, before), []string{"beta"}; !slices.Equal(got, want) {
+		t.Errorf("tenants that were read again = %v; want %v", got, want)
+	}
+	delete(documents, "acme")
+	s.store(documents)
+	s.serves(Change{}, "filed", "beta")
+	s.leaves()
+	s.store(map[string]string{"acme": "id: acme", "beta": storedText("beta", "3")})
+	s.serves(Change{}, "filed", "beta")
+
+	// Without the setting nobody looks.
+	s.put("gateway.yaml", "tenantsDir: tenants\n")
+	s.serves(Change{}, "filed")
+	s.leaves()
+}
+
+// Trusted documents may name files, from the gateway file's folder, which are
+// watched; and what they name decides whether they are read again.
+func TestTrustedStoredTenants(t *testing.T) {
+	s := storing(t, ", trustDocuments: true", map[string]string{"acme": "id: acme\nkeys: [{file: acme.key}]\nregistration: " + publicRegistration})
+	s.serves(Change{}, "filed")
+	if key := s.path("acme.key"); !slices.Contains(s.Sources, key) {
+		t.Errorf("Sources = %v; want %s, whose coming mends the document", s.Sources, key)
+	}
+	s.put("acme.key", "0123456789abcdef")
+	before := s.serves(Change{}, "filed", "acme")
+	if key := s.path("acme.key"); !slices.Contains(before.Sources, key) {
+		t.Errorf("Sources = %v; want %s", before.Sources, key)
+	}
+	s.put("acme.key", "0123456789abcdef-another")
+	if got, want := changed(s.serves(Change{}, "filed", "acme"), before), []string{"acme"}; !slices.Equal(got, want) {
+		t.Errorf("tenants that were read again = %v; want %v", got, want)
+	}
+	// What was read in trust does not outlive it.
+	s.put("gateway.yaml", strings.Replace(s.text("gateway.yaml"), ", trustDocuments: true", "", 1))
+	s.serves(Change{}, "filed")
+}
+
+// A change of a stored document is refused for what would leave it out, also
+// where another document would be left out instead.
+func TestChangesOfStoredTenants(t *testing.T) {
+	s := storing(t, "", map[string]string{"acme": storedText("acme", "a"), "zoo": storedText("zoo", "c"), "bad": "{"})
+	s.serves(Change{}, "filed", "acme", "zoo")
+	documents := maps.Clone(s.Stored)
+	s.serves(Change{StoredName("beta"), []byte(storedText("beta", "b"))}, "filed", "acme", "beta", "zoo")
+	s.serves(Change{StoredName("acme"), []byte(storedText("acme", "b"))}, "filed", "acme", "zoo")
+	s.serves(Change{StoredName("acme"), nil}, "filed", "zoo")
+	s.serves(Change{StoredName("bad"), []byte(storedText("bad", "b"))}, "filed", "acme", "bad", "zoo")
+	for id, text := range map[string]string{
+		"beta": storedText("beta", "c"), "gamma": storedText("gamma", "e"), "filed": storedText("filed", "b"),
+		"acme": "id: acme", "delta": storedText("delta", "f"), "nosy": "{id: nosy, keys: [{env: GOOD_KEY}], registration: " + publicRegistration + "}",
+	} {
+		_, _, err := s.LoadWith(Change{StoredName(id), []byte(text)})
+		if ms := AsMistakes(err); len(ms) == 0 || ms[0].File != StoredName(id) {
+			t.Errorf("LoadWith(%s) = %v; want mistakes in %s", text, err, StoredName(id))
+		}
+	}
+	if !maps.EqualFunc(documents, s.Stored, func(a, b []byte) bool { return string(a) == string(b) }) {
+		t.Error("a change has changed what is stored")
+	}
+	s.serves(Change{}, "filed", "acme", "zoo")
+
+	// A proposal is not good for later, until it was made.
+	s.store(map[string]string{"acme": "{", "zoo": storedText("zoo", "c")})
+	if f := s.serves(Change{}, "filed", "acme", "zoo"); f.Tenants[1].Keys[0].SHA256[0] != 0xaa {
+		t.Errorf("acme has key %x; want that of its last good document", f.Tenants[1].Keys[0].SHA256)
+	}
+	s.Stored = documents
+	made := Change{StoredName("acme"), []byte(storedText("acme", "b"))}
+	s.serves(made, "filed", "acme", "zoo")
+	s.Made(made)
+	s.store(map[string]string{"acme": "{", "zoo": storedText("zoo", "c")})
+	if f := s.serves(Change{}, "filed", "acme", "zoo"); f.Tenants[1].Keys[0].SHA256[0] != 0xbb {
+		t.Errorf("acme has key %x; want that of the change that was made", f.Tenants[1].Keys[0].SHA256)
+	}
+	s.Made(Change{StoredName("acme"), nil})
+	s.serves(Change{}, "filed", "zoo")
+}
+
+// A token may be for a tenant that is yet to come, and one that goes keeps no
+// other from being served.
+func TestTokensOfStoredTenants(t *testing.T) {
+	s := storing(t, "", nil)
+	s.put("gateway.yaml", s.text("gateway.yaml")+"\nauth: {issuers: [{issuer: https://idp.example, audience: [x], tenants: {build: acme}}]}\n")
+	_, warnings, err := s.LoadWith(Change{})
+	if err != nil || len(warnings) != 1 || !strings.Contains(warnings[0].What, "no tenant has this id") {
+		t.Errorf("LoadWith = %v, %v; want a warning about acme", warnings, err)
+	}
+}
+
+// What is kept of a configuration has the tenants of the store in it, and needs
+// no store to be served.
+func TestStoredTenantsArePrinted(t *testing.T) {
+	s := storing(t, "", map[string]string{"acme": storedText("acme", "a")})
+	f := s.serves(Change{}, "filed", "acme")
+	again, _, err := ParseWhole(s.path("kept.yaml"), f.PrintWhole(), s.environ)
+	if err != nil {
+		t.Fatalf("ParseWhole of what PrintWhole has written = %v; want no mistake", err)
+	}
+	if got := again.Tenants; len(got) != 2 || got[1].ID != "acme" || !slices.Equal(got[1].Keys, f.Tenants[1].Keys) || again.AdminAPI.Store != "redis" {
+		t.Errorf("ParseWhole of what PrintWhole has written has tenants %+v; want those of before", got)
+	}
+	// With none at all it is a configuration too.
+	s.remove("tenants/filed.yaml")
+	s.put("gateway.yaml", strings.Replace(s.text("gateway.yaml"), "tenantsDir: tenants\n", "", 1))
+	s.store(nil)
+	f = s.serves(Change{})
+	if _, _, err := ParseWhole(s.path("kept.yaml"), f.PrintWhole(), s.environ); err != nil {
+		t.Errorf("ParseWhole of what has no tenant = %v; want no mistake", err)
+	}
+}

@@ -1,0 +1,75 @@
+package gateway
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/ahp-gateway/ahp-gateway/config"
+)
+
+// privateTLS is how the private listener is secured. A reload makes another one.
+type privateTLS struct {
+	tls   *tls.Config
+	trust *clientTrust // nil where no client certificates are asked for
+}
+
+func sameFiles(a, b *config.AdminTLS) bool {
+	return a.CertFile == b.CertFile && a.KeyFile == b.KeyFile && a.ClientCAFile == b.ClientCAFile
+}
+
+// loadPrivateTLS reads the certificate of the private listener, and the roots
+// of those of its clients.
+func (g *Gateway) loadPrivateTLS() (*privateTLS, error) {
+	files := &g.started.AdminTLS
+	cert, err := tls.LoadX509KeyPair(files.CertFile, files.KeyFile)
+	if err != nil {
+		return nil, fmt.Errorf("gateway: adminTLS: %w", err)
+	}
+	secured := &privateTLS{tls: &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}}
+	if files.ClientCAFile == "" {
+		return secured, nil
+	}
+	bundle, err := os.ReadFile(files.ClientCAFile)
+	if err != nil {
+		return nil, fmt.Errorf("gateway: adminTLS: clientCAFile: %w", err)
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(bundle) {
+		return nil, fmt.Errorf("gateway: adminTLS: clientCAFile %s holds no PEM certificate", files.ClientCAFile)
+	}
+	// Probes of health come without one, so it is asked for and not required.
+	secured.tls.ClientCAs, secured.tls.ClientAuth = roots, tls.VerifyClientCertIfGiven
+	// A session that is taken up again would take with it what was trusted then.
+	secured.tls.SessionTicketsDisabled = true
+	secured.trust = &clientTrust{roots, secured.tls}
+	return secured, nil
+}
+
+// privateHandshakes returns the configuration of the private listener: for each
+// handshake that of the moment.
+func (g *Gateway) privateHandshakes() *tls.Config {
+	return &tls.Config{
+		MinVersion:         tls.VersionTLS12,
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return g.privateTLS.Load().tls, nil },
+	}
+}
+
+// knownClients refuses, where client certificates are asked for, everything but
+// health to requests without one that holds now: a connection lives on when its
+// certificate has ended or its root is trusted no more.
+func (g *Gateway) knownClients(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if secured := g.privateTLS.Load(); secured != nil && secured.trust != nil && r.URL.Path != "/healthz" && r.URL.Path != "/readyz" {
+			now := time.Now()
+			if r.TLS == nil || !now.Before(verifiedClient(r.TLS.PeerCertificates, secured.trust, now).until) {
+				plain(w, http.StatusForbidden, "a client certificate is needed")
+				return
+			}
+		}
+		next.ServeHTTP(w, r)
+	})
+}

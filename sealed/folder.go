@@ -1,0 +1,345 @@
+package sealed
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	// MaxValue bounds a secret, in bytes.
+	MaxValue = 8 << 10
+	// MaxSecrets bounds how many secrets a tenant may have.
+	MaxSecrets = 64
+	// maxFile bounds a file that is read: a value with all that is around it.
+	maxFile = MaxValue + 256
+)
+
+var (
+	// ErrAbsent says that there is no such secret.
+	ErrAbsent = errors.New("sealed: there is no such secret")
+	// ErrFull says that the tenant has MaxSecrets secrets already.
+	ErrFull = fmt.Errorf("sealed: the tenant has %d secrets", MaxSecrets)
+)
+
+var secretName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
+
+// IsName reports whether s can be the name of a secret: 1 to 64 lower-case
+// letters, digits, dots, - and _, starting with a letter or digit.
+func IsName(s string) bool { return secretName.MatchString(s) }
+
+// Secret is what is told of a secret.
+type Secret struct {
+	Name string
+	// Set is when its value was set, in UTC and whole seconds.
+	Set time.Time
+	// Digest is eight hexadecimal digits that depend on the value and on the key
+	// that has sealed it. It is "" where the secret does not open.
+	Digest string
+	// Outdated is true where another key than the first one has sealed it.
+	Outdated bool
+}
+
+// Folder holds the secrets of tenants as files TENANT/NAME, which their owner
+// alone may read. Tenants are ids and names are as IsName has them; whoever
+// calls has seen to that. It is safe for concurrent use; two processes that
+// change one secret at the same time leave one of the two values.
+type Folder struct {
+	dir  string
+	keys []*Key
+	mu   sync.Mutex // held while files are changed
+}
+
+// New returns the folder dir, which is made when the first secret is put into
+// it. The first of keys, of which there is one at least, seals; all of them open.
+func New(dir string, keys []*Key) *Folder { return &Folder{dir: dir, keys: keys} }
+
+// Mark is the name of a file in a folder that is written anew after every
+// change: who watches it knows when to look at the secrets again.
+const Mark = ".changed"
+
+// Open returns the value of a secret, or ErrAbsent. Its other errors say why the
+// secret cannot be had, and never what is in it.
+func (f *Folder) Open(tenant, name string) (string, error) {
+	data, err := f.read(tenant, name)
+	if err != nil {
+		return "", err
+	}
+	value, _, _, err := f.open(tenant, name, data)
+	return string(value), err
+}
+
+// open takes apart what is in the file of a secret.
+func (f *Folder) open(tenant, name string, data []byte) (value []byte, set time.Time, by *Key, err error) {
+	plain, by, err := open(f.keys, tenant, name, data)
+	if err == nil && len(plain) < 8 {
+		err = errors.New("it is no sealed secret")
+	}
+	if err != nil {
+		return nil, time.Time{}, nil, fmt.Errorf("sealed: %w", err)
+	}
+	return plain[8:], time.Unix(int64(binary.BigEndian.Uint64(plain)), 0).UTC(), by, nil
+}
+
+// read returns the content of a secret's file, or ErrAbsent.
+func (f *Folder) read(tenant, name string) ([]byte, error) {
+	path := filepath.Join(f.dir, tenant, name)
+	info, err := os.Lstat(path) // before it is opened, which for a pipe waits
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, ErrAbsent
+	case err != nil:
+		return nil, fmt.Errorf("sealed: %w", plain(err))
+	case !info.Mode().IsRegular():
+		return nil, errors.New("sealed: it is no regular file")
+	}
+	file, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, ErrAbsent
+	}
+	if err != nil {
+		return nil, fmt.Errorf("sealed: %w", plain(err))
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, maxFile))
+	if err != nil {
+		return nil, fmt.Errorf("sealed: %w", plain(err))
+	}
+	return data, nil
+}
+
+// plain leaves the path out of an error: these are shown to those who know the
+// secret by its name.
+func plain(err error) error {
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		return pe.Err
+	}
+	return err
+}
+
+// List returns what is told of a tenant's secrets, by name.
+func (f *Folder) List(tenant string) ([]Secret, error) {
+	names, err := f.names(tenant)
+	if err != nil {
+		return nil, err
+	}
+	secrets := []Secret{}
+	for _, name := range names {
+		s := Secret{Name: name}
+		data, err := f.read(tenant, name)
+		if errors.Is(err, ErrAbsent) {
+			continue // it was removed meanwhile
+		}
+		if err == nil {
+			if value, set, by, err := f.open(tenant, name, data); err == nil {
+				s.Set, s.Digest, s.Outdated = set, by.digestOf(tenant, name, value), by != f.keys[0]
+			}
+		}
+		secrets = append(secrets, s)
+	}
+	return secrets, nil
+}
+
+// names returns the names of a tenant's secrets, sorted.
+func (f *Folder) names(tenant string) ([]string, error) {
+	dir, err := os.Open(filepath.Join(f.dir, tenant))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("sealed: %w", err)
+	}
+	defer dir.Close()
+	// Others may have put anything there; no more than a bound of it is looked at.
+	found, err := dir.Readdirnames(16 * MaxSecrets)
+	if err != nil && err != io.EOF {
+		return nil, fmt.Errorf("sealed: %w", err)
+	}
+	names := slices.DeleteFunc(found, func(name string) bool { return !IsName(name) })
+	slices.Sort(names)
+	return names, nil
+}
+
+// Put sets a secret, durably and at once: whoever reads finds the old value or
+// the new one. undo, where there is no error, puts back what was there.
+func (f *Folder) Put(tenant, name, value string, now time.Time) (undo func() error, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	names, err := f.names(tenant)
+	if err != nil {
+		return nil, err
+	}
+	if len(names) >= MaxSecrets && !slices.Contains(names, name) {
+		return nil, ErrFull
+	}
+	before, err := f.read(tenant, name)
+	if err != nil && !errors.Is(err, ErrAbsent) {
+		return nil, err
+	}
+	plain := binary.BigEndian.AppendUint64(nil, uint64(now.Unix()))
+	if err := f.write(tenant, name, f.keys[0].seal(tenant, name, append(plain, value...))); err != nil {
+		return nil, errors.Join(err, f.restore(tenant, name, before))
+	}
+	return f.undo(tenant, name, before), nil
+}
+
+// Delete removes a secret, as Put sets one. It fails with ErrAbsent where there
+// is none.
+func (f *Folder) Delete(tenant, name string) (undo func() error, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	before, err := f.read(tenant, name)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.remove(tenant, name); err != nil {
+		return nil, errors.Join(err, f.restore(tenant, name, before))
+	}
+	return f.undo(tenant, name, before), nil
+}
+
+func (f *Folder) undo(tenant, name string, before []byte) func() error {
+	return func() error {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return f.restore(tenant, name, before)
+	}
+}
+
+// restore puts back the content that a secret's file had, nil for none.
+func (f *Folder) restore(tenant, name string, before []byte) error {
+	if before == nil {
+		return f.remove(tenant, name)
+	}
+	return f.write(tenant, name, before)
+}
+
+// Reseal seals by the first key what others of the keys have sealed, with the
+// values and their times as they are, and returns how many secrets that were.
+func (f *Folder) Reseal(tenant string) (resealed int, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	names, err := f.names(tenant)
+	if err != nil {
+		return 0, err
+	}
+	for _, name := range names {
+		data, err := f.read(tenant, name)
+		if err != nil {
+			return resealed, err
+		}
+		plain, by, err := open(f.keys, tenant, name, data)
+		if err != nil {
+			return resealed, fmt.Errorf("sealed: secret %s: %w", name, err)
+		}
+		if by == f.keys[0] {
+			continue
+		}
+		if err := f.write(tenant, name, f.keys[0].seal(tenant, name, plain)); err != nil {
+			return resealed, err
+		}
+		resealed++
+	}
+	return resealed, nil
+}
+
+// Clear removes all secrets of a tenant, of which there may be none.
+func (f *Folder) Clear(tenant string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	dir := filepath.Join(f.dir, tenant)
+	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		return fmt.Errorf("sealed: %w", err)
+	}
+	return errors.Join(syncDir(f.dir), f.mark())
+}
+
+// unfinished is how the names of files begin that are being written.
+const unfinished = ".ahp-gateway-"
+
+// write replaces the file of a secret as a whole.
+func (f *Folder) write(tenant, name string, data []byte) error {
+	dir := filepath.Join(f.dir, tenant)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("sealed: %w", err)
+	}
+	f.sweep(dir)
+	if err := replace(dir, name, data); err != nil {
+		return fmt.Errorf("sealed: %w", err)
+	}
+	return f.mark()
+}
+
+// sweep removes what a crash has left half written.
+func (f *Folder) sweep(dir string) {
+	entries, _ := os.ReadDir(dir) // what cannot be listed cannot be written either
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), unfinished) {
+			_ = os.Remove(filepath.Join(dir, e.Name()))
+		}
+	}
+}
+
+func replace(dir, name string, data []byte) error {
+	file, err := os.CreateTemp(dir, unfinished+"*") // mode 0600
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(data)
+	if err == nil {
+		err = file.Sync()
+	}
+	err = errors.Join(err, file.Close())
+	if err == nil {
+		err = os.Rename(file.Name(), filepath.Join(dir, name))
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(file.Name()))
+	}
+	return syncDir(dir)
+}
+
+func (f *Folder) remove(tenant, name string) error {
+	dir := filepath.Join(f.dir, tenant)
+	if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("sealed: %w", err)
+	}
+	return errors.Join(syncDir(dir), f.mark())
+}
+
+// mark writes the file Mark.
+func (f *Folder) mark() error {
+	var random [16]byte
+	_, _ = rand.Read(random[:]) // it never fails: it ends the process instead
+	if err := replace(f.dir, Mark, []byte(hex.EncodeToString(random[:])+"\n")); err != nil {
+		return fmt.Errorf("sealed: %w", err)
+	}
+	return nil
+}
+
+// syncDir makes durable which files a folder has.
+func syncDir(path string) error {
+	dir, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("sealed: %w", err)
+	}
+	if err := errors.Join(dir.Sync(), dir.Close()); err != nil {
+		return fmt.Errorf("sealed: %w", err)
+	}
+	return nil
+}
