@@ -32,7 +32,13 @@ func (l privateLog) Write(message []byte) (int, error) {
 		words = bytes.SplitN(message, []byte(" "), 3)
 		words = words[:min(len(words), 2)]
 	}
-	l.log.Debug("private listener", "message", string(bytes.Join(words, []byte(" ")))+" (the rest is withheld)")
+	// What a handshake came to is for debugging only, because anybody who reaches
+	// the listener can fail one.
+	report := l.log.Warn
+	if own && bytes.HasPrefix(message, []byte("TLS handshake error")) {
+		report = l.log.Debug
+	}
+	report("private listener", "message", string(bytes.Join(words, []byte(" ")))+" (the rest is withheld)")
 	return n, nil
 }
 
