@@ -30,7 +30,7 @@ var architecture = map[string]rule{
 		tests: []string{"ahp/schema", "github.com/go-json-experiment/json", "github.com/santhosh-tekuri/jsonschema/v6"},
 	},
 	"admin": {
-		ours:  []string{"audit", "config", "sealed", "tenant"},
+		ours:  []string{"audit", "config", "internal/durable", "sealed", "tenant"},
 		tests: []string{"github.com/getkin/kin-openapi"},
 	},
 	"ahp/schema": {tests: []string{"github.com/santhosh-tekuri/jsonschema/v6"}},
@@ -48,7 +48,7 @@ var architecture = map[string]rule{
 		modules: []string{"github.com/sony/gobreaker/v2"},
 	},
 	"cmd/ahp-gateway": {
-		ours:    []string{"admin", "ahp", "audit", "config", "gateway", "internal/samplepolicy", "routing", "sealed", "shared", "telemetry"},
+		ours:    []string{"admin", "ahp", "audit", "config", "gateway", "internal/durable", "internal/samplepolicy", "routing", "sealed", "shared", "telemetry"},
 		modules: []string{"github.com/fsnotify/fsnotify", "github.com/spf13/cobra"},
 		tests:   []string{"internal/fakebackend", "internal/redistest"},
 	},
@@ -74,6 +74,7 @@ var architecture = map[string]rule{
 			"go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/sdk/metric",
 		},
 	},
+	"internal/durable": {},
 	"internal/fakebackend": {
 		ours:    []string{"ahp"},
 		modules: []string{"github.com/valyala/fasthttp"},
@@ -82,7 +83,7 @@ var architecture = map[string]rule{
 	"internal/redistest":    {},
 	"internal/samplepolicy": {},
 	"routing":               {ours: []string{"ahp"}},
-	"sealed":                {},
+	"sealed":                {ours: []string{"internal/durable"}},
 	"shared":                {modules: []string{"github.com/redis/rueidis"}, tests: []string{"internal/redistest"}},
 	"telemetry": {
 		modules: []string{

@@ -103,7 +103,9 @@ func blocks(markdown, language string) []string {
 func checkMetrics(t *testing.T, readme, binary, configuration, event string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "gateway.yaml")
-	configuration = strings.NewReplacer("127.0.0.1:8787", "127.0.0.1:0", "127.0.0.1:8788", "127.0.0.1:0").Replace(configuration)
+	// Somebody may try the README's example at this moment.
+	configuration = strings.NewReplacer("127.0.0.1:8787", "127.0.0.1:0", "127.0.0.1:8788", "127.0.0.1:0",
+		"127.0.0.1:9001", "127.0.0.1:1", "127.0.0.1:9002", "127.0.0.1:1").Replace(configuration)
 	if err := os.WriteFile(path, []byte(configuration), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+
+	"github.com/ahp-gateway/ahp-gateway/internal/durable"
 )
 
 // Folder is a Store whose documents are the files ID.yaml of a folder. What is
@@ -100,23 +102,10 @@ func (f *Folder) Put(ctx context.Context, id string, data []byte, match string) 
 	if err := f.matches(ctx, id, match); err != nil {
 		return err
 	}
-	file, err := os.CreateTemp(f.dir, unfinished) // mode 0600
-	if err != nil {
+	if err := durable.Replace(f.Place(id), data, unfinished); err != nil {
 		return fmt.Errorf("admin: %w", err)
 	}
-	_, err = file.Write(data)
-	if err == nil {
-		err = file.Sync()
-	}
-	err = errors.Join(err, file.Close())
-	if err == nil {
-		err = os.Rename(file.Name(), f.Place(id))
-	}
-	if err != nil {
-		_ = os.Remove(file.Name()) // or the next OpenFolder does
-		return fmt.Errorf("admin: %w", err)
-	}
-	return f.sync()
+	return nil
 }
 
 // Delete implements Store.
@@ -129,16 +118,7 @@ func (f *Folder) Delete(ctx context.Context, id, match string) error {
 	if err := os.Remove(f.Place(id)); err != nil {
 		return fmt.Errorf("admin: %w", err)
 	}
-	return f.sync()
-}
-
-// sync makes durable which files the folder has.
-func (f *Folder) sync() error {
-	dir, err := os.Open(f.dir)
-	if err != nil {
-		return fmt.Errorf("admin: %w", err)
-	}
-	if err := errors.Join(dir.Sync(), dir.Close()); err != nil {
+	if err := durable.SyncFolder(f.dir); err != nil {
 		return fmt.Errorf("admin: %w", err)
 	}
 	return nil

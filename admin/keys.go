@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"math/big"
-	"mime"
 	"net/http"
 	"slices"
 	"strings"
@@ -87,22 +86,16 @@ func places(digests []string) []int {
 // changeKeys leaves a stored tenant those of its keys whose places keep returns,
 // and adds a new one if create is set.
 func (c *call) changeKeys(keep func(digests []string, live []int) ([]int, *answer), create bool) *answer {
+	check := c.emptyBody
 	if create {
-		// A page in a browser can send a POST of any other type unasked.
-		mediaType, _, err := mime.ParseMediaType(c.r.Header.Get("Content-Type"))
-		if err != nil || mediaType != "application/json" && mediaType != "application/yaml" {
-			return badMediaType.problem("Send application/json, with {} or nothing as body.")
-		}
+		check = func() *answer { return c.emptyPost("application/json", "application/yaml") }
 	}
-	data, refused := c.body()
-	if refused != nil {
+	if refused := check(); refused != nil {
 		return refused
-	}
-	if text := strings.TrimSpace(string(data)); text != "" && text != "{}" {
-		return bodyUnexpected.problem("Send {} or nothing.")
 	}
 	return c.inTurn(func() *answer {
 		var old *stored
+		var refused *answer
 		if len(c.r.Header.Values("If-Match")) > 0 {
 			old, refused = c.matched()
 		} else {

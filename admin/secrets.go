@@ -6,7 +6,6 @@ import (
 	"mime"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/ahp-gateway/ahp-gateway/config"
@@ -147,17 +146,8 @@ func (c *call) changeSecrets(begin func() (undo func() error, err error)) *answe
 // go. Nothing that is served changes.
 func (c *call) resealSecrets() *answer {
 	c.action = "reseal-secrets"
-	// A page in a browser can send a POST of any other type unasked.
-	mediaType, _, err := mime.ParseMediaType(c.r.Header.Get("Content-Type"))
-	if err != nil || mediaType != "application/json" {
-		return badMediaType.problem("Send application/json, with {} or nothing as body.")
-	}
-	data, refused := c.body()
-	if refused != nil {
+	if refused := c.emptyPost("application/json"); refused != nil {
 		return refused
-	}
-	if text := strings.TrimSpace(string(data)); text != "" && text != "{}" {
-		return bodyUnexpected.problem("Send {} or nothing.")
 	}
 	return c.changeSecrets(func() (func() error, error) {
 		_, err := c.secrets.Reseal(c.tenant)

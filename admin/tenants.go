@@ -6,6 +6,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -383,6 +384,27 @@ func (c *call) noBody() *answer {
 		return bodyUnexpected.problem("")
 	}
 	return refused
+}
+
+// emptyPost refuses a POST that holds more than an empty object, or has none of
+// the media types: a page in a browser can send one of any other type unasked.
+func (c *call) emptyPost(types ...string) *answer {
+	mediaType, _, err := mime.ParseMediaType(c.r.Header.Get("Content-Type"))
+	if err != nil || !slices.Contains(types, mediaType) {
+		return badMediaType.problem("Send application/json, with {} or nothing as body.")
+	}
+	return c.emptyBody()
+}
+
+func (c *call) emptyBody() *answer {
+	data, refused := c.body()
+	if refused != nil {
+		return refused
+	}
+	if text := strings.TrimSpace(string(data)); text != "" && text != "{}" {
+		return bodyUnexpected.problem("Send {} or nothing.")
+	}
+	return nil
 }
 
 // invalid answers with what is wrong in the document of the request.

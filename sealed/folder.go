@@ -15,6 +15,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/ahp-gateway/ahp-gateway/internal/durable"
 )
 
 const (
@@ -266,7 +268,7 @@ func (f *Folder) Clear(tenant string) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return fmt.Errorf("sealed: %w", err)
 	}
-	return errors.Join(syncDir(f.dir), f.mark())
+	return errors.Join(durable.SyncFolder(f.dir), f.mark())
 }
 
 // unfinished is how the names of files begin that are being written.
@@ -279,7 +281,7 @@ func (f *Folder) write(tenant, name string, data []byte) error {
 		return fmt.Errorf("sealed: %w", err)
 	}
 	f.sweep(dir)
-	if err := replace(dir, name, data); err != nil {
+	if err := durable.Replace(filepath.Join(dir, name), data, unfinished+"*"); err != nil {
 		return fmt.Errorf("sealed: %w", err)
 	}
 	return f.mark()
@@ -295,50 +297,19 @@ func (f *Folder) sweep(dir string) {
 	}
 }
 
-func replace(dir, name string, data []byte) error {
-	file, err := os.CreateTemp(dir, unfinished+"*") // mode 0600
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(data)
-	if err == nil {
-		err = file.Sync()
-	}
-	err = errors.Join(err, file.Close())
-	if err == nil {
-		err = os.Rename(file.Name(), filepath.Join(dir, name))
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(file.Name()))
-	}
-	return syncDir(dir)
-}
-
 func (f *Folder) remove(tenant, name string) error {
 	dir := filepath.Join(f.dir, tenant)
 	if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("sealed: %w", err)
 	}
-	return errors.Join(syncDir(dir), f.mark())
+	return errors.Join(durable.SyncFolder(dir), f.mark())
 }
 
 // mark writes the file Mark.
 func (f *Folder) mark() error {
 	var random [16]byte
 	_, _ = rand.Read(random[:]) // it never fails: it ends the process instead
-	if err := replace(f.dir, Mark, []byte(hex.EncodeToString(random[:])+"\n")); err != nil {
-		return fmt.Errorf("sealed: %w", err)
-	}
-	return nil
-}
-
-// syncDir makes durable which files a folder has.
-func syncDir(path string) error {
-	dir, err := os.Open(path)
-	if err != nil {
-		return fmt.Errorf("sealed: %w", err)
-	}
-	if err := errors.Join(dir.Sync(), dir.Close()); err != nil {
+	if err := durable.Replace(filepath.Join(f.dir, Mark), []byte(hex.EncodeToString(random[:])+"\n"), unfinished+"*"); err != nil {
 		return fmt.Errorf("sealed: %w", err)
 	}
 	return nil

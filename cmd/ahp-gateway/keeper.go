@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	"github.com/ahp-gateway/ahp-gateway/config"
+	"github.com/ahp-gateway/ahp-gateway/internal/durable"
 )
 
 // keeper keeps the last good configuration in a folder, and the documents of the
@@ -47,20 +48,8 @@ func (k *keeper) replace(path string, data []byte, known *[sha256.Size]byte) err
 	if err := k.checkFolder(); err != nil {
 		return err
 	}
-	temporary, err := os.CreateTemp(k.dir, ".last-good-*") // its mode is 0600
-	if err != nil {
+	if err := durable.Replace(path, data, ".last-good-*"); err != nil {
 		return err
-	}
-	_, err = temporary.Write(data)
-	if err == nil {
-		err = temporary.Sync()
-	}
-	err = errors.Join(err, temporary.Close())
-	if err == nil {
-		err = os.Rename(temporary.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(temporary.Name()))
 	}
 	*known = sum
 	return nil
