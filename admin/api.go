@@ -71,8 +71,10 @@ type terms struct {
 	callers *tenant.Directory[string]
 	trust   bool // adminApi.trustDocuments
 	store   Store
-	secrets *sealed.Folder   // nil where none are stored
-	tenants []*config.Tenant // by id
+	secrets *sealed.Folder // nil where none are stored
+	// lastGood is that of Use.
+	lastGood bool
+	tenants  []*config.Tenant // by id
 }
 
 // New returns an API that is off.
@@ -81,13 +83,15 @@ func New(o Options) *API { return &API{options: o, turn: make(chan struct{}, 1)}
 // Use has the API go by f from now on, which the gateway serves. Without
 // adminApi in f the API is off. store holds the documents of f's TenantsDir;
 // with nil the API shows tenants and changes none. secrets holds their stored
-// secrets; with nil there are none.
-func (a *API) Use(f *config.File, store Store, secrets *sealed.Folder) error {
+// secrets; with nil there are none. With lastGood f is what was kept from before,
+// since the files have a mistake: the API changes none then, because what it
+// would change is not what is served.
+func (a *API) Use(f *config.File, store Store, secrets *sealed.Folder, lastGood bool) error {
 	if len(f.AdminAPI.Keys) == 0 {
 		a.terms.Store(nil)
 		return nil
 	}
-	t := &terms{trust: f.AdminAPI.TrustDocuments, store: store, secrets: secrets}
+	t := &terms{trust: f.AdminAPI.TrustDocuments, store: store, secrets: secrets, lastGood: lastGood}
 	var entries []tenant.Entry
 	var callers []string
 	for _, key := range f.AdminAPI.Keys {

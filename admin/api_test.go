@@ -146,6 +146,49 @@ func TestPages(t *testing.T) {
 	}
 }
 
+// While the last good configuration is served its tenants are shown, none is
+// changed, and every refusal says what to do.
+func TestLastGood(t *testing.T) {
+	r := newRig(t)
+	r.create("acme")
+	before := r.listing()
+	// It was kept as one file, without the folder, or is one without a tenant.
+	printed, _, err := config.ParseWhole("last-good.yaml", r.file.PrintWhole(), environ)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, store := range map[string]admin.Store{"without a folder": nil, "with a folder": r.store} {
+		if err := r.api.Use(printed, store, nil, true); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []struct{ method, path, body string }{
+			{"POST", "tenants", document("new", "key-of-new-0123456")}, {"PUT", "tenants/acme", document("acme", "new-key-0123456789")},
+			{"DELETE", "tenants/acme", ""}, {"DELETE", "tenants/listed", ""}, {"DELETE", "tenants/absent", ""},
+			{"POST", "tenants/acme/keys", ""}, {"POST", "tenants/acme/keys:rotate", ""}, {"DELETE", "tenants/acme/keys/0123456789", ""},
+		} {
+			a := r.do(c.method, c.path, c.body, "If-Match: *")
+			if a.status != 409 || a.word() != "not-managed" || a.Detail != "The last good configuration is served: correct the file first." {
+				t.Errorf("%s: %s %s = %d %s; want 409 that says what is served", name, c.method, c.path, a.status, a.body)
+			}
+		}
+		var page admin.Page
+		if a := r.do("GET", "tenants", ""); a.status != 200 || json.Unmarshal([]byte(a.body), &page) != nil || !page.LastGood || len(page.Tenants) != 2 {
+			t.Errorf("%s: GET tenants = %d %s; want two, of the last good configuration", name, a.status, a.body)
+		}
+		if a := r.do("GET", "tenants/acme", ""); a.status != 200 {
+			t.Errorf("%s: GET tenants/acme = %d %s; want it shown", name, a.status, a.body)
+		}
+	}
+	if got := r.listing(); got != before {
+		t.Errorf("the folder holds %s; want it unchanged, %s", got, before)
+	}
+	r.use() // the file is corrected
+	if a := r.do("GET", "tenants", ""); strings.Contains(a.body, "lastGood") {
+		t.Errorf("GET tenants of the present configuration = %s; want nothing of lastGood", a.body)
+	}
+	r.create("other")
+}
+
 // Tenants of the operator are shown without secrets, and not changed.
 func TestTenantsOfTheOperator(t *testing.T) {
 	r := newRig(t,
@@ -293,6 +336,30 @@ func place(t *testing.T, text, what string) string {
 	return fmt.Sprintf("%d:%d", 1+strings.Count(before, "\n"), i-strings.LastIndexByte(before, '\n'))
 }
 
+// A key that has expired counts as none: what is rotated keeps one that can be
+// used, and the last of those cannot be removed. The expired one can.
+func TestExpiredKeys(t *testing.T) {
+	r := newRig(t)
+	const live, expired = "the-live-key-of-acme-01", "the-expired-key-of-acme"
+	tenant := fmt.Sprintf(`{"id": "acme", "keys": [{"sha256": %q}, {"sha256": %q, "expires": "2020-01-01T00:00:00Z"}], "registration": %s}`, digest(live), digest(expired), registration)
+	if a := r.do("POST", "tenants", tenant); a.status != 201 {
+		t.Fatalf("POST = %d %s; want 201", a.status, a.body)
+	}
+	if a := r.do("DELETE", "tenants/acme/keys/"+digest(live)[:8], ""); a.status != 409 || a.word() != "only-key" || !r.holds("acme", live) {
+		t.Errorf("DELETE of the only key that has not expired = %d %s; want 409", a.status, a.body)
+	}
+	rotated := r.do("POST", "tenants/acme/keys:rotate", "{}")
+	if want := []string{digest(live)[:8], digest(rotated.Key)[:8]}; !r.holds("acme", live) || !r.holds("acme", rotated.Key) || !slices.Equal(rotated.Result.Keys, want) {
+		t.Errorf("rotate = %d %s; want the expired key gone and %q left", rotated.status, rotated.body, want)
+	}
+	if a := r.do("PUT", "tenants/acme", tenant, "If-Match: *"); a.status != 200 {
+		t.Fatalf("PUT = %d %s; want 200", a.status, a.body)
+	}
+	if a := r.do("DELETE", "tenants/acme/keys/"+digest(expired)[:8], ""); a.status != 200 || !r.holds("acme", live) {
+		t.Errorf("DELETE of the expired key = %d %s; want it gone", a.status, a.body)
+	}
+}
+
 // YAML bodies get the positions of YAML, and no value is taken for another one
 // on the way to JSON.
 func TestYAMLBodies(t *testing.T) {
@@ -318,6 +385,18 @@ registration:
 		if a.status != 422 || len(a.Mistakes) == 0 || fmt.Sprintf("%d:%d %s", a.Mistakes[0].Line, a.Mistakes[0].Col, a.Mistakes[0].Path) != want {
 			t.Errorf("POST with %s = %d %s; want a mistake at %s", more, a.status, a.body, want)
 		}
+	}
+	// A time may stand without quotes, here and in what was written by hand.
+	dated := func(id string) string {
+		return strings.Replace(good, "id: acme", "id: "+id, 1) + `keys: [{sha256: "` + digest("key-of-"+id) + `", expires: 2036-01-01T00:00:00Z}]` + "\n"
+	}
+	if a := post(dated("dated")); a.status != 201 || !strings.Contains(r.read("tenants/dated.yaml"), `"expires": "2036-01-01T00:00:00Z"`) {
+		t.Errorf("POST with a time without quotes = %d %s, stored as %s; want 201 and a text", a.status, a.body, r.read("tenants/dated.yaml"))
+	}
+	r.write("tenants/byhand.yaml", dated("byhand"))
+	r.use()
+	if a := r.do("POST", "tenants/byhand/keys:rotate", "{}"); a.status != 200 || len(a.Result.Keys) != 2 {
+		t.Errorf("rotate of a key whose time has no quotes = %d %s; want 200 and two keys", a.status, a.body)
 	}
 	if a := post(good); a.status != 201 {
 		t.Errorf("POST of YAML = %d %s; want 201", a.status, a.body)
@@ -415,7 +494,7 @@ func TestAuthentication(t *testing.T) {
 	}
 	f := *r.file
 	f.AdminAPI = config.AdminAPI{}
-	if err := r.api.Use(&f, nil, nil); err != nil {
+	if err := r.api.Use(&f, nil, nil, false); err != nil {
 		t.Fatal(err)
 	}
 	if a := httpServe(r.api, request("GET", "/admin/v1/tenants", "")); a.Code != 404 || strings.Contains(a.Body.String(), "problem") {
@@ -627,11 +706,11 @@ func TestStoreUnavailable(t *testing.T) {
 	r.failure = gone
 	expect("DELETE that Apply refuses", r.do("DELETE", "tenants/acme", "", "If-Match: "+etag))
 	r.failure = nil
-	if err := r.api.Use(r.file, putless{failing{whole, gone}}, nil); err != nil {
+	if err := r.api.Use(r.file, putless{failing{whole, gone}}, nil, false); err != nil {
 		t.Fatal(err)
 	}
 	expect("DELETE that cannot be stored", r.do("DELETE", "tenants/acme", "", "If-Match: "+etag))
-	if err := r.api.Use(r.file, failing{whole, gone}, nil); err != nil {
+	if err := r.api.Use(r.file, failing{whole, gone}, nil, false); err != nil {
 		t.Fatal(err)
 	}
 	expect("DELETE of what cannot be read", r.do("DELETE", "tenants/acme", "", "If-Match: "+etag))
@@ -718,7 +797,7 @@ func TestEveryAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.write("tenants/acme.yaml", "{")
-	if err := r.api.Use(without(r.file, "acme"), r.store, nil); err != nil {
+	if err := r.api.Use(without(r.file, "acme"), r.store, nil, false); err != nil {
 		t.Fatal(err)
 	}
 	r.do("GET", "tenants/acme", "")

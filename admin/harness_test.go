@@ -110,7 +110,7 @@ func (r *rig) use() {
 		r.t.Fatal(err)
 	}
 	r.file = f
-	if err := r.api.Use(f, r.store, r.secrets(f)); err != nil {
+	if err := r.api.Use(f, r.store, r.secrets(f), false); err != nil {
 		r.t.Fatal(err)
 	}
 }
@@ -158,7 +158,7 @@ func (r *rig) apply(ctx context.Context, c admin.Change) (uint64, error) {
 	}
 	r.file = f
 	r.generation++
-	return r.generation, r.api.Use(f, r.store, r.secrets(f))
+	return r.generation, r.api.Use(f, r.store, r.secrets(f), false)
 }
 
 func (r *rig) tenants(name string) string { return filepath.Join(r.dir, "tenants", name) }

@@ -283,7 +283,7 @@ func everySecretAnswer(t testing.TB) map[string]bool {
 		r.use()
 		ask(o.body)
 		r.store = whole
-		if err := r.api.Use(r.file, r.store, nil); err != nil {
+		if err := r.api.Use(r.file, r.store, nil, false); err != nil {
 			t.Fatal(err)
 		}
 		ask(o.body)

@@ -27,7 +27,8 @@ type Tenant struct {
 	ETag string `json:"etag"`
 	// Managed is true where the API can change the tenant.
 	Managed bool `json:"managed"`
-	// Source is the file that the tenant is in, or "" for the gateway file.
+	// Source is the file that the tenant is in, or "" for the gateway file
+	// and while the last good configuration is served.
 	Source string `json:"source"`
 	// Keys is how many keys the tenant has.
 	Keys int `json:"keys"`
@@ -36,6 +37,10 @@ type Tenant struct {
 // Page is a part of the list of tenants, which is ordered by id.
 type Page struct {
 	Tenants []Tenant `json:"tenants"`
+	// LastGood is true while the last good configuration is served, because the
+	// present one has a mistake: then these are its tenants, wherever they were
+	// from, and the API changes none.
+	LastGood bool `json:"lastGood,omitempty"`
 	// Next is the cursor of the page after this one, left out on the last.
 	Next string `json:"next,omitempty"`
 }
@@ -80,7 +85,7 @@ func (c *call) listTenants() *answer {
 			return badQuery.problem("The parameters are limit and cursor.")
 		}
 	}
-	page := Page{Tenants: []Tenant{}}
+	page := Page{Tenants: []Tenant{}, LastGood: c.lastGood}
 	for _, t := range c.tenants {
 		if t.ID <= cursor {
 			continue
@@ -107,11 +112,10 @@ func (c *call) tag(t *config.Tenant) (tag string, managed bool, refused *answer)
 		if err == nil {
 			return tagOf(data), true, nil
 		}
-		if errors.Is(err, ErrForeign) {
-			managed = false
-		} else if refused := failure(err); refused != nil {
+		if refused := failure(err); refused != nil {
 			return "", false, refused
 		}
+		managed = !errors.Is(err, ErrForeign)
 	}
 	return tagOf(t.Document().JSON()), managed, nil
 }
@@ -269,6 +273,9 @@ func (c *call) inTurn(change func() *answer) *answer {
 	// The change before this one may have changed what is served.
 	if t := c.API.terms.Load(); t != nil && (t.trust || !c.trust) {
 		c.terms = t
+	}
+	if c.lastGood {
+		return notOurs.problem("The last good configuration is served: correct the file first.")
 	}
 	return change()
 }

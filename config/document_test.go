@@ -2,12 +2,14 @@ package config
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // tenantTexts returns the paths of valid documents of tenants in the corpus.
@@ -231,4 +233,40 @@ func FuzzParseTenant(f *testing.F) {
 			t.Fatalf("WithKeys(00).KeyDigests() = %q; want 00", got)
 		}
 	})
+}
+
+// Of all that YAML would take for something else without quotes, a key's expires
+// alone may stand so: it is read as the same time.
+func TestExpiresWithoutQuotes(t *testing.T) {
+	const text = "id: acme\nkeys: [{sha256: aa00000000000000000000000000000000000000000000000000000000000001, expires: %s}]\n"
+	bare, err := ParseTenant("acme.yaml", fmt.Appendf(nil, text, "2036-01-01T00:00:00Z"))
+	if err != nil {
+		t.Fatalf("ParseTenant without quotes = %v; want a document", err)
+	}
+	quoted, err := ParseTenant("acme.yaml", fmt.Appendf(nil, text, `"2036-01-01T00:00:00Z"`))
+	if err != nil || !bytes.Equal(bare.JSON(), quoted.JSON()) {
+		t.Errorf("JSON without quotes = %s, with %s, %v; want the same", bare.JSON(), quoted.JSON(), err)
+	}
+	for _, other := range []string{"id: 2036-01-01T00:00:00Z\n", "id: acme\nexpires: 2036-01-01T00:00:00Z\n", "id: acme\nkeys: [{sha256: 2036-01-01T00:00:00Z}]\n"} {
+		if _, err := ParseTenant("acme.yaml", []byte(other)); err == nil {
+			t.Errorf("ParseTenant(%q) = no error; want quotes asked for", other)
+		}
+	}
+}
+
+func TestLiveKeys(t *testing.T) {
+	now := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
+	for text, want := range map[string][]int{
+		`{"id": "acme"}`: nil,
+		`{"keys": [{"sha256": "a"}, {"sha256": "b", "expires": "2026-05-01T00:00:01Z"}, {"sha256": "c", "expires": "2026-05-01T00:00:00Z"}]}`:                      {0, 1},
+		`{"keys": [{"sha256": "a", "expires": "2026-05-01T01:00:00+01:00"}, {"env": "B", "expires": "soon"}, {"sha256": "c", "expires": "2027-01-01T00:00:00Z"}]}`: {1, 2},
+	} {
+		d, err := ParseTenant("", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := d.LiveKeys(now); !slices.Equal(got, want) {
+			t.Errorf("LiveKeys(%s) = %v; want %v", text, got, want)
+		}
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -83,6 +84,37 @@ func TestOAuthClient(t *testing.T) {
 	}
 }
 
+// Whoever names a host has the default certificate shown to it: with tenants that
+// is doubtful, under one backend it is meant.
+func TestClientCertificateOfEveryTenant(t *testing.T) {
+	cert, key := certificate(t)
+	const pair = "clientCertFile: c.pem, clientKeyFile: k.pem"
+	const keys = "keys: [{sha256: aa00000000000000000000000000000000000000000000000000000000000001}]"
+	acme := "id: acme, " + keys + ", registration: " + minimalRegistration
+	dir := write(t, map[string]string{
+		"c.pem": cert, "k.pem": key, "tenants/acme.yaml": "id: acme\n" + keys + "\nregistration: " + minimalRegistration + "\n",
+		"listed.yaml": "backend: {" + pair + "}\ntenants:\n- {" + acme + "}\n",
+		"folder.yaml": "backend: {" + pair + "}\ntenantsDir: tenants\n",
+		"own.yaml":    "tenants:\n- {" + acme + ", backends: {com.example.policy: {" + pair + "}}}\n",
+	})
+	for name, want := range map[string]int{"listed.yaml": 1, "folder.yaml": 1, "own.yaml": 0} {
+		_, warnings, err := Load(filepath.Join(dir, name), testEnv)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(warnings) != want {
+			t.Errorf("Load(%s) warns of %v; want %d", name, warnings, want)
+			continue
+		}
+		for _, w := range warnings {
+			if w.Path != "backend.clientCertFile" || !w.Warning || !strings.Contains(w.What, "identify itself to a host of its choice") {
+				t.Errorf("Load(%s) warns of %v; want backend.clientCertFile", name, w)
+			}
+			checkMistake(t, w)
+		}
+	}
+}
+
 // A client certificate and an issuer's roots are files that a watcher has to
 // know; printed, they load again.
 func TestClientCertificate(t *testing.T) {
@@ -94,7 +126,7 @@ func TestClientCertificate(t *testing.T) {
 			"\nbackends: {com.example.policy: {issuerCAFile: tls/other.pem}}\n",
 		"bad.yaml": "backend: {clientCertFile: tls/other.pem, clientKeyFile: tls/k.pem}\nregistration: " + minimalRegistration,
 	})
-	f, _, err := Load(filepath.Join(dir, "good.yaml"), testEnv)
+	f, warnings, err := Load(filepath.Join(dir, "good.yaml"), testEnv)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,6 +139,9 @@ func TestClientCertificate(t *testing.T) {
 		if !slices.Contains(f.Sources, file) {
 			t.Errorf("Sources = %q; want %s among them", f.Sources, file)
 		}
+	}
+	if len(warnings) > 0 {
+		t.Errorf("Load of an open tenant warns of %v; want nothing, since its operator names the hosts", warnings)
 	}
 	again, err := reload(f)
 	if err != nil {

@@ -88,6 +88,9 @@ func (r *reader) file(s spot) *File {
 		b := r.object(at)
 		base.hasPrivate = b.has("allowPrivate") || b.has("allowAddresses")
 		r.backendMembers(b, &base.BackendSettings)
+		if cert, ok := b.get("clientCertFile"); ok && (o.has("tenants") || o.has("tenantsDir")) {
+			r.warn(cert, shown(cert.text), "every tenant can have the gateway identify itself to a host of its choice", "write it under the backends that need it")
+		}
 		b.done()
 	}
 	api, hasAPI := o.get("adminApi")

@@ -170,6 +170,31 @@ func TestLoaderReadsAgainWhatHasChanged(t *testing.T) {
 	}
 }
 
+// A tenant's file that is read again to the same end is unchanged: after a change
+// of it was refused, and after defaults went and came back that it takes over.
+func TestLoaderReadsAgainToTheSameEnd(t *testing.T) {
+	s := surround(t, map[string]string{"tenants/a.json": tenantText("a", "a"), "tenants/b.json": tenantText("b", "b")})
+	first := s.mustLoad()
+	if _, _, err := s.LoadWith(Change{s.path("tenants/a.json"), []byte("{}")}); err == nil {
+		t.Fatal("LoadWith an empty tenant = no error; want one")
+	}
+	if got := changed(s.mustLoad(), first); len(got) > 0 {
+		t.Errorf("after a change that was refused %q are changed; want none", got)
+	}
+	s.gateway("limits: {rate: 7}")
+	if got := changed(s.mustLoad(), first); !slices.Equal(got, []string{"a", "b"}) {
+		t.Errorf("after a change of a default %q are changed; want both", got)
+	}
+	s.gateway()
+	last := s.mustLoad()
+	if got := changed(last, first); len(got) > 0 {
+		t.Errorf("after the default is what it was %q are changed; want none", got)
+	}
+	if last.Tenants[0].Unchanged(&last.Tenants[1]) || last.Tenants[0].Unchanged(new(Tenant)) {
+		t.Error("Unchanged = true of two tenants; want false")
+	}
+}
+
 // Mistakes are found again each time, also between a tenant that was kept and
 // one that was read, and what is mended is read.
 func TestLoaderFindsMistakesAgain(t *testing.T) {

@@ -37,6 +37,7 @@ func (g *Gateway) assemble(ctx context.Context, f *config.File, previous *snapsh
 	s := &snapshot{
 		generation: 1,
 		file:       f,
+		claims:     g.owners.claim(),
 		budget:     f.Limits.Budget,
 		failClosed: ahp.AppendDeny(nil, f.FailClosed.Reason, f.FailClosed.Code),
 	}
@@ -58,7 +59,7 @@ func (g *Gateway) assemble(ctx context.Context, f *config.File, previous *snapsh
 		t := &f.Tenants[i]
 		p := known[t.ID]
 		if !sameRest || !v.unchanged(t, p, ask) {
-			if p, err = g.assembleParty(f, v, t, p, peers); err != nil {
+			if p, err = g.assembleParty(s, v, t, p, peers); err != nil {
 				return nil, fmt.Errorf("gateway: tenant %s: %w", t.ID, err)
 			}
 		}
@@ -96,7 +97,8 @@ func closePeers(s, kept *snapshot) {
 
 // assembleParty returns the tenant at work, still without documents, and adds
 // its backends to peers.
-func (g *Gateway) assembleParty(f *config.File, v *vault, t *config.Tenant, previous *party, peers map[*config.Hook]*peer) (*party, error) {
+func (g *Gateway) assembleParty(s *snapshot, v *vault, t *config.Tenant, previous *party, peers map[*config.Hook]*peer) (*party, error) {
+	f := s.file
 	p := &party{
 		id:      t.ID,
 		made:    v.makingOf(t),
@@ -109,12 +111,9 @@ func (g *Gateway) assembleParty(f *config.File, v *vault, t *config.Tenant, prev
 		if previous.limiter.Limits == limits {
 			p.limiter = previous.limiter
 		}
-		if previous.seat != nil && previous.seat.Weight == t.Weight {
-			p.seat = previous.seat
-		}
-		p.allowance = previous.allowance
+		p.seat, p.allowance = previous.seat, previous.allowance
 	} else {
-		p.stats = g.owners.partyStats(t.ID)
+		p.stats = s.claims.partyStats(t.ID)
 		p.observed = dedupe.NewSeen(observedEvents, observedFor)
 		p.questions = newQuestions()
 		p.share = new(share)
@@ -122,6 +121,9 @@ func (g *Gateway) assembleParty(f *config.File, v *vault, t *config.Tenant, prev
 	}
 	if p.limiter == nil {
 		p.limiter = g.newLimiter(t.ID, limits)
+		if previous != nil {
+			p.limiter.Continue(previous.limiter)
+		}
 	}
 	if p.seat == nil && !t.Open { // an open one is alone
 		p.seat = tenant.NewSeat(t.Weight)
@@ -130,7 +132,7 @@ func (g *Gateway) assembleParty(f *config.File, v *vault, t *config.Tenant, prev
 	for _, r := range t.Registrations {
 		for i := range r.Hooks {
 			h := &r.Hooks[i]
-			b, err := g.assemblePeer(f, v, t, h, p, previous)
+			b, err := g.assemblePeer(s, v, t, h, p, previous)
 			if err != nil {
 				return nil, fmt.Errorf("snapshot %s: backend %s: %w", r.Version, h.ID, err)
 			}
@@ -244,8 +246,8 @@ func modeOf(m config.Mode) routing.Mode {
 
 // assemblePeer returns the tenant's backend for h: that of the other document
 // or of the previous snapshot if nothing about it has changed.
-func (g *Gateway) assemblePeer(f *config.File, v *vault, t *config.Tenant, h *config.Hook, p, previous *party) (*peer, error) {
-	own := t.Backends[h.ID]
+func (g *Gateway) assemblePeer(s *snapshot, v *vault, t *config.Tenant, h *config.Hook, p, previous *party) (*peer, error) {
+	f, own := s.file, t.Backends[h.ID]
 	settings := g.backendConfig(f, v, t, h, own)
 	trust, err := identify(&settings, &own)
 	if err != nil {
@@ -276,7 +278,7 @@ func (g *Gateway) assemblePeer(f *config.File, v *vault, t *config.Tenant, h *co
 		return nil, err
 	}
 	if stats == nil {
-		stats = g.owners.peerStats(p, h.ID)
+		stats = s.claims.peerStats(p, h.ID)
 	}
 	b := &peer{tenant: t.ID, id: h.ID, key: key, decides: deciding(&settings, trust), client: client, stats: stats}
 	b.breaker = breaker.New(client, breaker.Settings{

@@ -17,6 +17,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -227,6 +228,38 @@ func TestClientTrustFollowsReload(t *testing.T) {
 	r.client = fresh
 	if got := r.post("/hooks", event01("e4")).decision(); got != "deny: acme" {
 		t.Errorf("certificate after a refused reload = %s; want a decision", got)
+	}
+}
+
+// A root that was taken away is gone also where another setting of tls, which
+// takes a restart, was changed with it; what cannot be read then changes nothing.
+func TestClientTrustWhileARestartIsPending(t *testing.T) {
+	_, docA := denies(t, "acme")
+	_, docB := denies(t, "beta")
+	dir := t.TempDir()
+	ca, next := newAuthority(t), newAuthority(t)
+	ca.write(dir, "clients.pem")
+	r := start(t, mutual(dir, "optional", docA, docB))
+	if got := askAs(r, ca.with(ca.client("spiffe://acme/agent")), "e1", ""); got != "deny: acme" {
+		t.Fatalf("certificate = %s; want a decision", got)
+	}
+	save(t, dir, "clients.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: next.cert.Raw})))
+	if restart, err := r.Reload(t.Context(), parse(t, mutual(dir, "required", docA, docB))); err != nil || !slices.Equal(restart, []string{"tls"}) {
+		t.Fatalf("Reload() = %v, %v; want tls to take a restart", restart, err)
+	}
+	if got := askAs(r, ca.with(ca.client("spiffe://acme/agent")), "e2", ""); got != "no connection" {
+		t.Errorf("new connection with the root before = %s; want none", got)
+	}
+	if got := askAs(r, ca.with(next.client("spiffe://acme/agent")), "e3", ""); got != "deny: acme" {
+		t.Errorf("certificate of the new root = %s; want a decision", got)
+	}
+	f := parse(t, mutual(dir, "required", docA, docB))
+	save(t, dir, "clients.pem", "nothing")
+	if _, err := r.Reload(t.Context(), f); err != nil {
+		t.Errorf("Reload() = %v; want none, since these files are not those of its configuration", err)
+	}
+	if got := askAs(r, ca.with(next.client("spiffe://acme/agent")), "e4", ""); got != "deny: acme" {
+		t.Errorf("certificate once its root cannot be read = %s; want what was read before to hold", got)
 	}
 }
 

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bytes"
+	"errors"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -87,5 +88,21 @@ func TestProposeIsNotAReload(t *testing.T) {
 	}
 	if _, err := r.Propose(t.Context(), parse(t, open(good)), nil); err != nil || r.Generation() != 2 {
 		t.Errorf("Propose = %v, generation %d; want none, 2", err, r.Generation())
+	}
+	// What cannot be put in place is as if it had never been.
+	served, reloaded := r.current.Load(), r.stats.reloaded.Load()
+	full := errors.New("disk full")
+	other := open(registration("draft", hook("com.example.b", b.URL+"/other", intercepts("draft", "fail-closed", 5000))))
+	_, err := r.Propose(t.Context(), parse(t, other), func() error {
+		if r.Generation() != 3 {
+			t.Errorf("generation %d when the change is put in place; want 3", r.Generation())
+		}
+		return full
+	})
+	if !errors.Is(err, full) || r.current.Load() != served || r.Generation() != 2 || r.stats.reloaded.Load() != reloaded || r.stats.rejected.Load() != 1 {
+		t.Errorf("Propose that cannot be put in place = %v, generation %d, %d reloads; want its error, and the snapshot of before", err, r.Generation(), r.stats.reloaded.Load())
+	}
+	if got := r.post("/hooks", eventDraft("after")).decision(); got != "pass" {
+		t.Errorf("after a change that was taken back = %s; want pass", got)
 	}
 }

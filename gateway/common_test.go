@@ -4,10 +4,16 @@ package gateway
 
 import (
 	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/hex"
+	"encoding/pem"
 	"fmt"
 	"hash/fnv"
+	"io"
+	"log"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -189,6 +195,86 @@ func TestWhoSharesAnswers(t *testing.T) {
 	}
 	if got := before.post("/hooks", event01("e1")).decision(); got != "deny: strict" || strict.Count() != 1 {
 		t.Errorf("reloaded replica = %s after %d evaluations; want deny: strict after 1", got, strict.Count())
+	}
+}
+
+// An answer is for who asked: a replica that asks a backend with another secret or
+// certificate, or trusts another one, asks for itself, and so does a gateway after
+// a reload. Where the secret lies makes no difference.
+func TestAnswersAreForWhoAsks(t *testing.T) {
+	server := redistest.Start(t)
+	b := fakebackend.Start(t, fakebackend.WithScript(func(_ int, q *fakebackend.Request) string {
+		if q.Header.Get("Authorization") == "Bearer lenient" {
+			return "pass"
+		}
+		return "deny:not for you"
+	}))
+	lenient, copied, strict := t.TempDir(), t.TempDir(), t.TempDir()
+	save(t, lenient, "token", "lenient\n")
+	save(t, copied, "token", "lenient\n")
+	save(t, strict, "token", "strict\n")
+	doc := registration("draft", strings.Replace(hook("com.example.b", b.URL, intercepts("draft", "fail-closed", 5000)),
+		`"subscriptions"`, `"authentication":{"type":"bearer","tokenRef":"token"},"subscriptions"`, 1))
+	text := func(dir string) string {
+		return open(doc, fmt.Sprintf("secrets: {dir: %q}", dir), sharing(server.Address))
+	}
+	r := start(t, text(lenient))
+	decides := func(r *rig, what, want string, evaluations int) {
+		t.Helper()
+		if got := r.post("/hooks", eventDraft("e1")).decision(); got != want || b.Count() != evaluations {
+			t.Errorf("%s = %s after %d evaluations; want %s after %d", what, got, b.Count(), want, evaluations)
+		}
+	}
+	decides(r, "first secret", "pass", 1)
+	decides(start(t, text(copied)), "the same secret elsewhere", "pass", 1)
+	decides(start(t, text(strict)), "another secret", "deny: not for you", 2)
+	save(t, lenient, "token", "rotated\n")
+	if _, err := r.Reload(t.Context(), parse(t, text(lenient))); err != nil {
+		t.Fatal(err)
+	}
+	decides(r, "secret that has changed", "deny: not for you", 3)
+	if _, err := r.Reload(t.Context(), parse(t, text(copied))); err != nil {
+		t.Fatal(err)
+	}
+	decides(r, "secrets.dir that has changed", "pass", 3)
+}
+
+// As TestAnswersAreForWhoAsks, of certificates.
+func TestAnswersAreForWhoseCertificate(t *testing.T) {
+	server := redistest.Start(t)
+	dir := t.TempDir()
+	roots := x509.NewCertPool()
+	for n := range int64(2) {
+		cert, key, _ := keyPair(t, n)
+		roots.AppendCertsFromPEM([]byte(cert))
+		save(t, dir, fmt.Sprintf("c%d.pem", n), cert)
+		save(t, dir, fmt.Sprintf("k%d.pem", n), key)
+	}
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.TLS.PeerCertificates[0].SerialNumber.Sign() != 0 {
+			w.WriteHeader(http.StatusForbidden)
+			return
+		}
+		new(trap).pass(w, r)
+	}))
+	s.TLS = &tls.Config{ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: roots}
+	s.Config.ErrorLog = log.New(io.Discard, "", 0) // of the one that trusts it no more
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	save(t, dir, "roots.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})))
+	doc := registration("draft", hook("com.example.policy", s.URL, intercepts("draft", "fail-closed", 5000)))
+	text := func(client int, trust string) string {
+		return open(doc, fmt.Sprintf("backends: {com.example.policy: {clientCertFile: %[1]s/c%[2]d.pem, clientKeyFile: %[1]s/k%[2]d.pem, caFile: %[1]s/%[3]s}}", dir, client, trust), sharing(server.Address))
+	}
+	const failed = "deny: Required policy backend unavailable. (io.ahp-gateway.fail_closed)"
+	for _, c := range []struct{ what, text, want string }{
+		{"a certificate that the backend lets pass", text(0, "roots.pem"), "pass"},
+		{"another certificate", text(1, "roots.pem"), failed},
+		{"another caFile", text(0, "c1.pem"), failed},
+	} {
+		if got := start(t, c.text).post("/hooks", eventDraft("e1")).decision(); got != c.want {
+			t.Errorf("a replica with %s = %s; want %s", c.what, got, c.want)
+		}
 	}
 }
 

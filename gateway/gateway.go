@@ -254,9 +254,15 @@ func (g *Gateway) openAudit(f *config.File, stdout io.Writer) error {
 
 // store makes snap the one that requests are served from.
 func (g *Gateway) store(snap *snapshot) {
+	snap.claims.settle()
 	g.current.Store(snap)
 	g.room.tenants.Store(int64(len(snap.parties)))
 	g.places.Divide(len(snap.parties))
+	for _, p := range snap.parties {
+		if p.seat != nil {
+			g.places.Weigh(p.seat, p.made.tenant.Weight)
+		}
+	}
 	g.stats.generation.Store(snap.generation)
 }
 
@@ -287,8 +293,7 @@ func (g *Gateway) Start() error {
 			public.Close()
 			return fmt.Errorf("gateway: admin: %w", err)
 		}
-		// Below TLS, whose connections net/http has to recognise.
-		admin = netutil.LimitListener(admin, privateConnections)
+		admin = netutil.LimitListener(admin, privateConnections) // inside of TLS, which the server looks for
 		if f.AdminTLS.CertFile != "" {
 			secured, err := g.loadPrivateTLS()
 			if err != nil {

@@ -94,16 +94,54 @@ func TestWeightOfPlaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	after := r.current.Load().parties
-	if after[0].seat == before[0].seat || after[1].seat != before[1].seat {
-		t.Error("a reload kept the seat whose weight has changed, or replaced the other; want the reverse")
+	if after[0].seat != before[0].seat || after[0].seat.Weight() != 9 || after[0].seat.Held() != 6 || after[1].seat != before[1].seat {
+		t.Fatalf("after a reload the seat weighs %d and holds %d, or another one is there; want 9 and the 6 of before", after[0].seat.Weight(), after[0].seat.Held())
 	}
 	waitMore := r.hold(slow, "b", 1, hostile)
 	passed(t, []*reply{r.post("/hooks", event01("y"), neighbour)})
 	slow.Release()
 	passed(t, wait())
 	passed(t, waitMore())
-	if n := r.places.Taken(); n != 0 || before[0].seat.Held()+after[0].seat.Held() != 0 {
-		t.Errorf("%d places are taken at rest; want none, on either side of the reload", n)
+	if n := r.places.Taken(); n != 0 || after[0].seat.Held() != 0 {
+		t.Errorf("%d places are taken at rest, %d by the seat; want none", n, after[0].seat.Held())
+	}
+}
+
+// However often a tenant's limits or its weight change, it has no more requests
+// in flight than its cap says now, and a configuration that is refused weighs nothing.
+func TestCapHoldsOverReloads(t *testing.T) {
+	slow, own := fakebackend.Start(t, fakebackend.Behave("late")), fakebackend.Start(t)
+	m, measure := measured(t)
+	text := func(more ...string) string { return pair(policy(slow), policy(own), more...) }
+	r := start(t, text("inFlight: 2", "rate: 1000"), measure)
+	wait := r.hold(slow, "a", 2, hostile)
+	for i, more := range [][]string{{"rate: 1001"}, {"rate: 1001", "burst: 5"}, {"weight: 3"}, {"rate: 7", "weight: 2"}} {
+		if _, err := r.Reload(t.Context(), parse(t, text(append(more, "inFlight: 2")...))); err != nil {
+			t.Fatal(err)
+		}
+		over(t, r.post("/hooks", event01(fmt.Sprint("x", i)), hostile), http.StatusServiceUnavailable)
+		m.want("tenant_in_flight", int64(i+1))
+	}
+	if held, weight := r.current.Load().parties[0].seat.Held(), r.current.Load().parties[0].seat.Weight(); held != 2 || weight != 2 {
+		t.Errorf("the seat holds %d places and weighs %d; want 2 and 2", held, weight)
+	}
+	silent := `{"protocolVersion":"draft","hooks":[{"id":"com.example.b","transport":{"type":"http","url":"http://127.0.0.1:1"}}]}`
+	refused := parse(t, pair(policy(slow), silent, "weight: 9", "inFlight: 9"))
+	if _, err := r.Reload(t.Context(), refused); err == nil || r.current.Load().parties[0].seat.Weight() != 2 {
+		t.Errorf("Reload of a backend that cannot be asked = %v, weight %d; want an error and the weight of before", err, r.current.Load().parties[0].seat.Weight())
+	}
+	// A cap that is higher counts those of before as well.
+	if _, err := r.Reload(t.Context(), parse(t, text("inFlight: 3"))); err != nil {
+		t.Fatal(err)
+	}
+	waitMore := r.hold(slow, "b", 1, hostile)
+	over(t, r.post("/hooks", event01("y"), hostile), http.StatusServiceUnavailable)
+	slow.Release()
+	passed(t, wait())
+	passed(t, waitMore())
+	passed(t, []*reply{r.post("/hooks", event01("z"), hostile)})
+	if n := r.places.Taken(); n != 0 {
+		t.Errorf("%d places are taken at rest; want none", n)
 	}
 }
 

@@ -1,6 +1,9 @@
 package gateway
 
-import "sync"
+import (
+	"maps"
+	"sync/atomic"
+)
 
 // others stands, in time series, for all tenants and backends that have none of
 // their own. No configured one has that id.
@@ -20,11 +23,10 @@ const backendsPerOwner = 4
 // finds it again: a histogram never forgets whom it has counted, so a place
 // that was given on would be one more.
 type owners struct {
-	mu       sync.Mutex
 	tenants  int // places that are left
 	backends int
 	own      map[owner]struct{}
-	crowded  bool // somebody counts among the others
+	crowded  atomic.Bool // somebody has counted among the others
 
 	// party and peer count what all others do.
 	party *partyStats
@@ -41,42 +43,69 @@ func newOwners(tenants int) *owners {
 	}
 }
 
+// claims are the places that a configuration takes if it comes to be served: one
+// that is refused takes none. At most one is assembled at a time.
+type claims struct {
+	owners   *owners
+	tenants  int // places that would be left
+	backends int
+	own      map[owner]struct{} // who would take one
+	crowded  bool
+}
+
+// claim returns what has claimed nothing yet.
+func (o *owners) claim() *claims {
+	return &claims{owners: o, tenants: o.tenants, backends: o.backends, own: make(map[owner]struct{})}
+}
+
+// settle takes the places that are claimed, once.
+func (c *claims) settle() {
+	if c.own == nil {
+		return
+	}
+	o := c.owners
+	o.tenants, o.backends = c.tenants, c.backends
+	maps.Copy(o.own, c.own)
+	c.own = nil
+	if c.crowded {
+		o.crowded.Store(true)
+	}
+}
+
 // partyStats returns counters for a tenant that has none yet.
-func (o *owners) partyStats(tenant string) *partyStats {
-	if o.admit(owner{tenant: tenant}, &o.tenants) {
+func (c *claims) partyStats(tenant string) *partyStats {
+	if c.admit(owner{tenant: tenant}, &c.tenants) {
 		return newPartyStats(tenant)
 	}
-	return o.party
+	return c.owners.party
 }
 
 // peerStats returns counters for a backend that has none yet, of a tenant that
 // has some.
-func (o *owners) peerStats(p *party, backend string) *peerStats {
-	if p.stats != o.party && o.admit(owner{p.id, backend}, &o.backends) {
+func (c *claims) peerStats(p *party, backend string) *peerStats {
+	if p.stats != c.owners.party && c.admit(owner{p.id, backend}, &c.backends) {
 		return newPeerStats(p.id, backend)
 	}
-	return o.peer
+	return c.owners.peer
 }
 
-// admit reports whether w has, or now gets, one of the places that are left.
-func (o *owners) admit(w owner, left *int) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if _, ok := o.own[w]; ok {
+// admit reports whether w has, or would get, one of the places that are left.
+func (c *claims) admit(w owner, left *int) bool {
+	if _, ok := c.owners.own[w]; ok {
+		return true
+	}
+	if _, ok := c.own[w]; ok {
 		return true
 	}
 	if *left == 0 {
-		o.crowded = true
+		c.crowded = true
 		return false
 	}
 	*left--
-	o.own[w] = struct{}{}
+	c.own[w] = struct{}{}
 	return true
 }
 
-// used reports whether anybody has ever counted among the others.
-func (o *owners) used() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.crowded
-}
+// used reports whether anybody has ever counted among the others. It is safe for
+// concurrent use.
+func (o *owners) used() bool { return o.crowded.Load() }

@@ -3,6 +3,8 @@ package gateway
 import (
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -157,5 +159,34 @@ func TestSeriesOfBackends(t *testing.T) {
 		if got := ahp.FailureClass(p.lastFailure.Load()); p.stats != r.owners.peer || got != want {
 			t.Errorf("%s counts as %v, last failure %v; want among the others, %v", p.id, p.stats.shared, got, want)
 		}
+	}
+}
+
+// A configuration that is refused takes no place.
+func TestRefusedTakesNoSeries(t *testing.T) {
+	b := fakebackend.Start(t)
+	e := newEstate(t, "metrics: {tenants: 2}")
+	e.tenant("first", b.URL)
+	r := e.serve()
+	for i := range 3 {
+		refused := fmt.Sprint("refused", i)
+		e.tenantOf(refused, `{"protocolVersion":"draft","hooks":[{"id":"com.example.b","transport":{"type":"http","url":"http://127.0.0.1:1"}}]}`)
+		if _, err := r.Reload(t.Context(), e.load()); err == nil {
+			t.Fatal("Reload of a backend that cannot be asked = no error; want one")
+		}
+		if err := os.Remove(filepath.Join(e.dir, "tenants", refused+".yaml")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e.tenant("second", b.URL)
+	e.reload(r)
+	second := r.party("second")
+	if second.stats == r.owners.party || second.peers[0].stats == r.owners.peer || r.owners.used() {
+		t.Error("the second tenant of two counts among the others; want places of its own")
+	}
+	e.tenant("third", b.URL)
+	e.reload(r)
+	if third := r.party("third"); third.stats != r.owners.party || !r.owners.used() {
+		t.Error("a third tenant has a place of its own; want it among the others, since there are two")
 	}
 }

@@ -27,6 +27,7 @@ type snapshot struct {
 	issuers    *tenant.Issuers // nil for none
 	resource   *resource       // nil where the gateway is called nothing
 	parties    []*party
+	claims     *claims // of places for time series
 }
 
 // party is one tenant at work.

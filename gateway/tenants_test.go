@@ -297,6 +297,110 @@ func TestAskingAgainKeepsOtherTenants(t *testing.T) {
 	}
 }
 
+// Asking a backend again is no reload: what a tenant remembers is kept where its
+// backends are those of before, not where a secret is another one by now; and
+// whether the files have a mistake it says nothing about.
+func TestAskingAgainIsNoReload(t *testing.T) {
+	b := fakebackend.Start(t, fakebackend.WithScript(func(_ int, q *fakebackend.Request) string {
+		if q.Header.Get("Authorization") == "Bearer lenient" {
+			return "pass"
+		}
+		return "deny:not for you"
+	}))
+	asked := fakebackend.Start(t, fakebackend.Advertise("configuration"))
+	late := fakebackend.Start(t, fakebackend.Advertise("status-500", "configuration"))
+	bare := func(b *fakebackend.Server) string {
+		return `{"protocolVersion":"draft","hooks":[{"id":"com.example.policy","transport":{"type":"http","url":"` + b.URL + `"}}]}`
+	}
+	e := newEstate(t, "discovery: {onFailure: skip}")
+	e.put("secrets/token", "lenient\n")
+	doc := registration("0.1", hook("com.example.policy", b.URL, intercepts("0.1", "fail-closed", 5000)))
+	e.tenantOf("secret", strings.Replace(doc, `"subscriptions"`, `"authentication":{"type":"bearer","tokenRef":"token"},"subscriptions"`, 1), "secrets: {dir: ../secrets}")
+	e.tenantOf("asked", bare(asked))
+	e.tenantOf("late", bare(late))
+	r := e.serve()
+	if got := r.ask("secret", "e1"); got != "pass" {
+		t.Fatalf("first = %s; want pass", got)
+	}
+	remembers := r.party("asked").answers
+	e.put("tenants/secret.yaml", "id: [")
+	if _, _, err := e.Load(); err == nil {
+		t.Fatal("Load of a mistake = no error; want one")
+	}
+	r.Rejected()
+	when := r.stats.reloadTime.Load()
+	e.put("secrets/token", "strict\n")
+	before := r.Generation()
+	if err := r.askAgain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if r.Generation() == before {
+		t.Fatal("a backend that answers now was not taken in")
+	}
+	if r.stats.reloadOK.Load() || r.stats.reloadTime.Load() != when {
+		t.Error("after a backend was asked again the refused reload counts as a good one; want it as it was")
+	}
+	if got := r.ask("secret", "e1"); got != "deny: not for you" {
+		t.Errorf("the event once another secret is in use = %s; want another decision", got)
+	}
+	if r.party("asked").answers != remembers {
+		t.Error("a tenant whose backend is the same forgot its answers")
+	}
+}
+
+// What comes to nothing for a tenant costs it nothing: a change of its document
+// that is refused, a mistake in the gateway file, and a renewal of the listener's
+// certificate, though its file is read again.
+func TestReadAgainToTheSameEnd(t *testing.T) {
+	b := fakebackend.Start(t)
+	e := newEstate(t)
+	pair := func(n int64) {
+		cert, key, _ := keyPair(t, n)
+		e.put("c.pem", cert)
+		e.put("k.pem", key)
+	}
+	pair(1)
+	base := "tls: {certFile: c.pem, keyFile: k.pem}"
+	e.gateway(base)
+	e.tenant("acme", b.URL)
+	e.tenant("other", b.URL, "rate: 50")
+	r := e.serve()
+	refused := func() {
+		if _, _, err := e.Load(); err == nil {
+			t.Error("Load of a mistake = no error; want one")
+		}
+	}
+	for _, step := range []struct {
+		what   string
+		change func()
+	}{
+		{"a change that is refused", func() {
+			if _, _, err := e.LoadWith(config.Change{Path: filepath.Join(e.dir, "tenants/acme.yaml"), Data: []byte("id: acme\n")}); err == nil {
+				t.Error("LoadWith a tenant without a registration = no error; want one")
+			}
+			e.tenant("third", b.URL)
+		}},
+		{"a mistake that is corrected", func() {
+			e.gateway(base, "limits: {budget: 3}")
+			refused()
+			e.gateway(base)
+		}},
+		{"a mistake in its file that is corrected", func() {
+			e.put("tenants/acme.yaml", "id: [")
+			refused()
+			e.tenant("acme", b.URL)
+		}},
+		{"a renewal of the listener's certificate", func() { pair(2) }},
+	} {
+		acme, other := r.party("acme"), r.party("other")
+		step.change()
+		e.reload(r)
+		if r.party("acme") != acme || r.party("other") != other {
+			t.Errorf("after %s a tenant that has not changed was made anew", step.what)
+		}
+	}
+}
+
 // BenchmarkReload measures a reload with 10,000 tenants in as many files, with
 // one backend each: reading the files and building what is served.
 func BenchmarkReload(b *testing.B) {

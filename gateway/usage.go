@@ -33,7 +33,7 @@ func (g *Gateway) usage(w http.ResponseWriter, _ *http.Request) {
 	for _, p := range snap.parties {
 		r := row{Tenant: p.id, InFlight: answer.InFlight, Weight: 1} // of an open tenant, which is alone
 		if p.seat != nil {
-			r.InFlight, r.Weight = p.seat.Held(), p.seat.Weight
+			r.InFlight, r.Weight = p.seat.Held(), p.seat.Weight()
 		}
 		if a := p.allowance; a != nil {
 			day, month := a.usage.Used(now)

@@ -85,7 +85,7 @@ const (
 type Limiter struct {
 	// Limits are those that the limiter was made with. Read only.
 	Limits   Limits
-	inFlight atomic.Int64
+	inFlight *atomic.Int64
 	tokens   *rate.Limiter // nil when unlimited
 	common   Bucket        // nil unless the rate is that of several limiters
 	required bool          // admit nobody while common cannot be asked
@@ -102,7 +102,7 @@ type Bucket interface {
 // NewLimiter returns a limiter with a full bucket. A limit that is not above
 // zero is not enforced.
 func NewLimiter(l Limits) *Limiter {
-	lim := &Limiter{Limits: l}
+	lim := &Limiter{Limits: l, inFlight: new(atomic.Int64)}
 	if l.Rate > 0 {
 		burst := l.Burst
 		if burst <= 0 {
@@ -121,6 +121,11 @@ func NewCommonLimiter(l Limits, common Bucket, required bool) *Limiter {
 	lim.common, lim.required = common, required
 	return lim
 }
+
+// Continue has l count its requests in flight in one with those of previous, so
+// that its cap holds for both together when other limits take previous's place.
+// l must not be in use yet; previous may be, and goes on by its own cap.
+func (l *Limiter) Continue(previous *Limiter) { l.inFlight = previous.inFlight }
 
 // Acquire admits a request, or says why not and how long the caller should
 // wait before it tries again. Every admitted request must be followed by one

@@ -237,3 +237,32 @@ func TestCommonLimiter(t *testing.T) {
 		}
 	}
 }
+
+// A limiter that takes another's place counts the requests that came in by that.
+func TestLimiterContinues(t *testing.T) {
+	before, after := NewLimiter(Limits{InFlight: 2, Rate: 1000}), NewLimiter(Limits{InFlight: 3})
+	for range 2 {
+		if got, _ := before.Acquire(); got != Admitted {
+			t.Fatalf("Acquire() = %v; want %v", got, Admitted)
+		}
+	}
+	after.Continue(before)
+	for i, want := range []Denied{Admitted, DeniedInFlight} {
+		if got, _ := after.Acquire(); got != want {
+			t.Errorf("Acquire() %d of the one that continues = %v; want %v", i, got, want)
+		}
+	}
+	before.Release()
+	if got, _ := before.Acquire(); got != DeniedInFlight { // a cap of 2, and 2 are left
+		t.Errorf("Acquire() of the one before = %v; want %v", got, DeniedInFlight)
+	}
+	if got, _ := after.Acquire(); got != Admitted {
+		t.Errorf("Acquire() once one of before has ended = %v; want %v", got, Admitted)
+	}
+	for range 3 {
+		after.Release()
+	}
+	if n := before.inFlight.Load(); n != 0 {
+		t.Errorf("at rest %d are in flight; want 0", n)
+	}
+}

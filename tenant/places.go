@@ -21,17 +21,48 @@ type Places struct {
 
 // Seat is what one tenant holds of Places. It belongs to one of them.
 type Seat struct {
-	// Weight is what the seat was made with, at least 1. Read only.
-	Weight int
-	held   atomic.Int64
+	// state is the weight, shifted left by heldBits, and below it how many places
+	// are held. It is one word so that whoever takes the first place or gives back
+	// the last knows the weight that counts at that moment.
+	state atomic.Uint64
 }
+
+const heldBits = 32
 
 // NewSeat returns the seat of a tenant that holds no place. A weight below 1
 // counts as 1.
-func NewSeat(weight int) *Seat { return &Seat{Weight: max(weight, 1)} }
+func NewSeat(weight int) *Seat {
+	s := new(Seat)
+	s.state.Store(uint64(max(weight, 1)) << heldBits)
+	return s
+}
 
 // Held returns the number of places that the tenant holds now.
-func (s *Seat) Held() int { return int(s.held.Load()) }
+func (s *Seat) Held() int { return int(heldOf(s.state.Load())) }
+
+// Weight returns what the tenant weighs, at least 1.
+func (s *Seat) Weight() int { return int(weightOf(s.state.Load())) }
+
+func heldOf(state uint64) int64   { return int64(state & (1<<heldBits - 1)) }
+func weightOf(state uint64) int64 { return int64(state >> heldBits) }
+
+// Weigh gives s another weight from now on, also while it holds places. A weight
+// below 1 counts as 1.
+func (p *Places) Weigh(s *Seat, weight int) {
+	for {
+		old := s.state.Load()
+		state := uint64(max(weight, 1))<<heldBits | uint64(heldOf(old))
+		if state == old {
+			return
+		}
+		if s.state.CompareAndSwap(old, state) {
+			if heldOf(old) > 0 {
+				p.active.Add(weightOf(state) - weightOf(old))
+			}
+			return
+		}
+	}
+}
 
 // Divide says how many tenants the places are for. Where there are fewer than
 // two, one may have them all.
@@ -47,11 +78,11 @@ func (p *Places) Taken() int { return int(p.taken.Load()) }
 func (p *Places) Enter(s *Seat, limit int) Denied {
 	most, why := int64(limit), DeniedPlaces
 	if s != nil {
-		held := s.held.Add(1)
-		if held == 1 {
-			p.active.Add(int64(s.Weight))
+		state := s.state.Add(1)
+		if heldOf(state) == 1 {
+			p.active.Add(weightOf(state))
 		}
-		if p.tenants.Load() > 1 && held > p.share(s, most) {
+		if p.tenants.Load() > 1 && heldOf(state) > p.share(weightOf(state), most) {
 			most, why = most-max(most/4, 1), DeniedShare
 		}
 	}
@@ -72,9 +103,10 @@ func (p *Places) Enter(s *Seat, limit int) Denied {
 	}
 }
 
-// share returns how many of limit places are for s, which is active.
-func (p *Places) share(s *Seat, limit int64) int64 {
-	return max(limit*int64(s.Weight)/(p.active.Load()+1), 1)
+// share returns how many of limit places are for a seat of that weight which is
+// active.
+func (p *Places) share(weight, limit int64) int64 {
+	return max(limit*weight/(p.active.Load()+1), 1)
 }
 
 // Leave gives back a place that Enter took for s.
@@ -87,7 +119,10 @@ func (p *Places) Leave(s *Seat) {
 // weight before it can leave, and whoever leaves last takes it off: at rest the
 // sum is that of the seats that hold any.
 func (p *Places) stand(s *Seat) {
-	if s != nil && s.held.Add(-1) == 0 {
-		p.active.Add(-int64(s.Weight))
+	if s == nil {
+		return
+	}
+	if state := s.state.Add(^uint64(0)); heldOf(state) == 0 {
+		p.active.Add(-weightOf(state))
 	}
 }

@@ -127,10 +127,13 @@ func TestPlacesInAnyOrder(t *testing.T) {
 		}
 		for step := range 2000 {
 			s, taken, weight := seats[random.IntN(len(seats))], 0, 0
+			if random.IntN(10) == 0 {
+				p.Weigh(seats[random.IntN(len(seats))], random.IntN(10))
+			}
 			for _, o := range seats {
 				taken += o.Held()
 				if o.Held() > 0 || o == s {
-					weight += o.Weight
+					weight += o.Weight()
 				}
 			}
 			if held := s.Held(); held > 0 && random.IntN(3) == 0 {
@@ -138,7 +141,7 @@ func TestPlacesInAnyOrder(t *testing.T) {
 				taken--
 			} else {
 				want := Admitted
-				switch under := held+1 <= max(1, limit*s.Weight/(weight+1)); {
+				switch under := held+1 <= max(1, limit*s.Weight()/(weight+1)); {
 				case taken == limit:
 					want = DeniedPlaces
 				case taken >= last && !under:
@@ -147,7 +150,7 @@ func TestPlacesInAnyOrder(t *testing.T) {
 					taken++
 				}
 				if got := p.Enter(s, limit); got != want {
-					t.Fatalf("seed %d, step %d: Enter(weight %d of %d, %d held, %d taken) = %v; want %v", seed, step, s.Weight, weight, held, taken, got, want)
+					t.Fatalf("seed %d, step %d: Enter(weight %d of %d, %d held, %d taken) = %v; want %v", seed, step, s.Weight(), weight, held, taken, got, want)
 				}
 			}
 			if p.Taken() != taken {
@@ -165,6 +168,11 @@ func TestPlacesConcurrently(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range 4 {
 		s := NewSeat(1 + i)
+		all.Go(func() {
+			for n := range 2000 {
+				p.Weigh(s, 1+n%7)
+			}
+		})
 		for range 4 {
 			all.Go(func() {
 				for range 2000 {

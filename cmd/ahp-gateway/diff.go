@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -34,7 +35,8 @@ and failure policy, and how long that takes at worst before and after.
 Both sides are compared as "ahp-gateway config print" shows them: secrets are not
 compared, only what refers to them, and of keys only the first eight digits of
 the digest. Nothing is called but the private listener. Subscriptions that are
-discovered at load are in no chain.
+discovered at load are in no chain. Which folder its tenants are in a running
+gateway tells only while that is empty.
 
 --format json prints one document on standard output instead.
 
@@ -74,6 +76,9 @@ func (p program) diff(ctx context.Context, o diffOptions) error {
 	var before *config.File
 	if running != nil {
 		before, err = runningConfig(ctx, running)
+		if err == nil && before.TenantsDir == "" {
+			after.TenantsDir = "" // what it has is not known
+		}
 	} else {
 		before, _, err = config.Load(o.against, nil)
 	}
@@ -181,6 +186,9 @@ func differenceOf(before, after *config.File) (*difference, error) {
 		Settings: settingsBetween(before.PrintSettings(), after.PrintSettings()),
 		Tenants:  []tenantDifference{},
 	}
+	if a, b := before.TenantsDir, after.TenantsDir; a != b {
+		d.Settings = append(d.Settings, settingDifference{"tenantsDir", quoted(a), quoted(b)})
+	}
 	old := make(map[string]*config.Tenant, len(before.Tenants))
 	for i := range before.Tenants {
 		old[before.Tenants[i].ID] = &before.Tenants[i]
@@ -208,6 +216,14 @@ func differenceOf(before, after *config.File) (*difference, error) {
 	}
 	d.Equal = len(d.Settings)+len(d.Tenants) == 0
 	return d, nil
+}
+
+// quoted returns a text as it is shown among settings: "" for one that is not there.
+func quoted(text string) string {
+	if text == "" {
+		return ""
+	}
+	return strconv.Quote(text)
 }
 
 // tenantBetween compares a tenant before and after, either of which may be nil.

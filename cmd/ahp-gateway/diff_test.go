@@ -133,6 +133,36 @@ settings: 1 changed; tenants: 0 added, 0 removed, 1 changed
 	p.quit()
 }
 
+// A folder of tenants that is another one, or is none any more, is a difference
+// also where its tenants are the same.
+func TestDiffOfFolders(t *testing.T) {
+	pass := fakebackend.Start(t)
+	acme := tenantFile("acme", pass.URL)
+	dir := folder(t, "one.yaml", "tenantsDir: one\n", "two.yaml", "tenantsDir: two\n", "none.yaml", "tenants:\n- "+strings.ReplaceAll(strings.TrimSpace(acme), "\n", "\n  ")+"\n",
+		"one/acme.yaml", acme, "two/acme.yaml", acme, "empty.yaml", "tenantsDir: three\n", "three/readme", "")
+	diff := func(before, after string) result {
+		t.Helper()
+		return call(t, "", "diff", "--config", filepath.Join(dir, after), "--against", filepath.Join(dir, before))
+	}
+	one, two := filepath.Join(dir, "one"), filepath.Join(dir, "two")
+	for _, c := range []struct{ before, after, line string }{
+		{"one.yaml", "two.yaml", fmt.Sprintf("tenantsDir: %q → %q\n", one, two)},
+		{"one.yaml", "none.yaml", fmt.Sprintf("tenantsDir: %q → (none)\n", one)},
+		{"none.yaml", "one.yaml", fmt.Sprintf("tenantsDir: (none) → %q\n", one)},
+	} {
+		want := c.line + "settings: 1 changed; tenants: 0 added, 0 removed, 0 changed\n"
+		if r := diff(c.before, c.after); r.code != 3 || r.stdout != want {
+			t.Errorf("diff of %s against %s = %d, %s%s; want 3, %s", c.after, c.before, r.code, r.stdout, r.stderr, want)
+		}
+	}
+	if r := diff("empty.yaml", "one.yaml"); r.code != 3 || strings.Count(r.stdout, "tenantsDir") != 1 || !strings.Contains(r.stdout, "tenant acme: added\n") {
+		t.Errorf("diff against an empty folder = %d, %s; want the folder, once, and the tenant", r.code, r.stdout)
+	}
+	if r := diff("one.yaml", "one.yaml"); r.code != 0 || r.stdout != "no difference\n" {
+		t.Errorf("diff of a file and itself = %d, %s; want 0, no difference", r.code, r.stdout)
+	}
+}
+
 func TestDiffRefuses(t *testing.T) {
 	dir := sides(t)
 	old, bad := filepath.Join(dir, "old.yaml"), filepath.Join(dir, "bad.yaml")

@@ -89,6 +89,46 @@ func TestServeLastGood(t *testing.T) {
 	}
 }
 
+// The admin API says what is served, changes nothing of it, and changes tenants
+// again once the file is corrected.
+func TestAdminAPIOfLastGood(t *testing.T) {
+	pass, _ := pair(t)
+	t.Setenv("AHP_ADMIN_KEY", adminTestKey)
+	dir := folder(t, "gateway.yaml", "listen: 127.0.0.1:0\nadmin: 127.0.0.1:0\ntenantsDir: tenants\nadminApi: {keys: [{env: AHP_ADMIN_KEY}]}\n",
+		"tenants/acme.yaml", tenantFile("acme", pass.URL))
+	args := []string{"serve", "--config", filepath.Join(dir, "gateway.yaml"), "--state-dir", filepath.Join(dir, "state"), "--fallback", "last-good"}
+	p := launch(t, args...)
+	p.urls()
+	p.quit()
+	put(t, filepath.Join(dir, "tenants/late.yaml"), "id: [")
+	p = launch(t, args...)
+	public, admin := p.urls()
+	tenant := func(args ...string) result {
+		t.Helper()
+		return call(t, "", append([]string{"tenant", "--admin", admin}, args...)...)
+	}
+	if got := with(t, public, tenantKey("acme")); !strings.Contains(got, passed) {
+		t.Errorf("the last good configuration answers %s; want a pass", got)
+	}
+	if r := tenant("list"); r.code != 0 || !strings.Contains(r.stdout, "last good configuration\n") || strings.Contains(r.stdout, "gateway file") {
+		t.Errorf("tenant list = %+v; want it to name the last good configuration", r)
+	}
+	if r := tenant("rotate-key", "acme"); r.code != 1 || !strings.Contains(r.stderr, "The last good configuration is served: correct the file first.") {
+		t.Errorf("tenant rotate-key = %+v; want 1 and what to do", r)
+	}
+	if err := os.Remove(filepath.Join(dir, "tenants/late.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	p.stderr.await(t, `configuration reloaded`, 1)
+	if r := tenant("rotate-key", "acme"); r.code != 0 {
+		t.Errorf("tenant rotate-key once the file is corrected = %+v; want 0", r)
+	}
+	if r := tenant("list"); r.code != 0 || strings.Contains(r.stdout, "last good") || !strings.Contains(r.stdout, "acme.yaml") {
+		t.Errorf("tenant list once the file is corrected = %+v; want the tenant's file", r)
+	}
+	p.quit()
+}
+
 // What could not be kept is served; what somebody else could have written is not.
 func TestKeeperRefuses(t *testing.T) {
 	_, deny := pair(t)

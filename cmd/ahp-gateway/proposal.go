@@ -99,8 +99,9 @@ func (s *server) propose(stop chan os.Signal, q proposal) applied {
 	return applied{generation: s.Generation()}
 }
 
-// offerAPI has the admin API go by f, which is served.
-func (s *server) offerAPI(f *config.File) {
+// offerAPI has the admin API go by f, which is served, and which lastGood says was
+// kept from before.
+func (s *server) offerAPI(f *config.File, lastGood bool) {
 	folder := ""
 	if f.AdminAPI.Store == "directory" {
 		folder = f.TenantsDir
@@ -127,7 +128,7 @@ func (s *server) offerAPI(f *config.File) {
 	if err != nil {
 		s.log.Error("the admin API can change no secret", "error", err)
 	}
-	if err := s.api.Use(f, store, secrets); err != nil {
+	if err := s.api.Use(f, store, secrets, lastGood); err != nil {
 		s.log.Error("the admin API goes by an older configuration", "error", err)
 	}
 }

@@ -60,6 +60,16 @@ func TestProposals(t *testing.T) {
 	if got := with(t, s.URL(), tenantKey("acme")); !strings.Contains(got, "HTTP 401") {
 		t.Errorf("answer after a change that could not be stored = %s; want 401", got)
 	}
+	// Also where another file has got a mistake by then.
+	steady := filepath.Join(dir, "tenants", "steady.yaml")
+	err = change(tenantFile("acme", backend.URL), func() error {
+		put(t, steady, "id: [")
+		return full
+	})
+	if got := with(t, s.URL(), tenantKey("acme")); !errors.Is(err, full) || !strings.Contains(got, "HTTP 401") {
+		t.Errorf("apply beside a mistake = %v, and then the answer is %s; want what Commit returned, and 401", err, got)
+	}
+	put(t, steady, tenantFile("steady", backend.URL))
 	if err := change("id: acme", func() error { t.Error("a change that is refused was put in place"); return nil }); len(config.AsMistakes(err)) == 0 {
 		t.Errorf("apply of a bad tenant = %v; want mistakes", err)
 	}
@@ -84,8 +94,8 @@ func TestFolderOfTheAPIIsRetried(t *testing.T) {
 	left := filepath.Join(tenants, ".ahp-gateway-1.tmp")
 	s := newServer(filepath.Join(dir, "gateway.yaml"))
 	s.service = &service{log: slog.New(slog.DiscardHandler)}
-	f := &config.File{TenantsDir: tenants, AdminAPI: config.AdminAPI{Store: "directory", Keys: []config.Key{{SHA256: [32]byte{1}}}}}
-	s.offerAPI(f)
+	f := &config.File{TenantsDir: tenants, AdminAPI: config.AdminAPI{Keys: []config.Key{{SHA256: [32]byte{1}}}, Store: "directory"}}
+	s.offerAPI(f, false)
 	if s.store == nil {
 		t.Error("a folder that is not there leaves no store to say so")
 	}
@@ -93,16 +103,16 @@ func TestFolderOfTheAPIIsRetried(t *testing.T) {
 		t.Fatal(err)
 	}
 	put(t, left, "half")
-	s.offerAPI(f)
+	s.offerAPI(f, false)
 	if _, err := os.Stat(left); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("what a crash left in the folder that has come: %v; want it gone", err)
 	}
 	put(t, left, "half")
-	s.offerAPI(f)
+	s.offerAPI(f, false)
 	if _, err := os.Stat(left); err != nil {
 		t.Errorf("what is being written into a folder in use: %v; want it left alone", err)
 	}
-	s.offerAPI(&config.File{AdminAPI: f.AdminAPI})
+	s.offerAPI(&config.File{AdminAPI: f.AdminAPI}, false)
 	if s.store != nil {
 		t.Error("a folder that is named no more still has a store")
 	}

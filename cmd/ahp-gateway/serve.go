@@ -133,7 +133,7 @@ func (p program) serve(ctx context.Context, o serveOptions) error {
 		return err
 	}
 	s.followed(f)
-	s.offerAPI(f)
+	s.offerAPI(f, mistakes != nil)
 	if err := p.announce(s.service); err != nil {
 		s.log.Error("standard output", "error", err)
 	}
@@ -309,7 +309,7 @@ func (s *server) reload(ctx context.Context, stop chan os.Signal, cause string, 
 func (s *server) adopt(f *config.File, restart []string, log *slog.Logger) {
 	s.drain = f.Limits.DrainTimeout
 	s.followed(f)
-	s.offerAPI(f)
+	s.offerAPI(f, false)
 	log.Info("configuration reloaded")
 	s.keep(f)
 	for _, setting := range restart {

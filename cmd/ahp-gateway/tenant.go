@@ -294,6 +294,7 @@ func (p program) listTenants(ctx context.Context, c *adminClient, o *tenantOptio
 			return err
 		}
 		all.Tenants = append(all.Tenants, page.Tenants...)
+		all.LastGood = page.LastGood
 		if page.Next == "" {
 			break
 		}
@@ -310,7 +311,11 @@ func (p program) listTenants(ctx context.Context, c *adminClient, o *tenantOptio
 	fmt.Fprintln(table, "TENANT\tKEYS\tMANAGED\tETAG\tSOURCE")
 	for _, t := range all.Tenants {
 		source := t.Source
-		if source == "" {
+		switch {
+		case source != "":
+		case all.LastGood:
+			source = "last good configuration"
+		default:
 			source = "gateway file"
 		}
 		fmt.Fprintf(table, "%s\t%d\t%t\t%s\t%s\n", printable(t.ID), t.Keys, t.Managed, printable(t.ETag), printable(source))
