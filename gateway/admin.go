@@ -22,6 +22,10 @@ func (g *Gateway) newPrivate(address net.Addr) *http.Server {
 			plain(w, http.StatusServiceUnavailable, "draining")
 			return
 		}
+		if g.missesTenants() && len(g.current.Load().parties) == 0 {
+			plain(w, http.StatusServiceUnavailable, "no tenant is known yet"+g.stored().trouble())
+			return
+		}
 		state := "ready"
 		if g.stats.lastGood.Load() {
 			state = "ready, with the last good configuration: the present one has a mistake"

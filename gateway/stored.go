@@ -49,6 +49,16 @@ func OpenStore(r *config.Redis, environ config.Environ, told func(c shared.Class
 	return shared.Open(s), nil
 }
 
+// missesTenants reports whether there may be tenants that are not known yet, so
+// that a credential of nobody's may be good all the same.
+func (g *Gateway) missesTenants() bool {
+	if g.stored == nil {
+		return false
+	}
+	s := g.stored()
+	return s != nil && !s.Known
+}
+
 // trouble says for /readyz what is wrong with the documents. Requests are served
 // by those that are known, so that is no reason to get none.
 func (s *Stored) trouble() string {

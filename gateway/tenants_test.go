@@ -478,3 +478,33 @@ func TestDiscoveryOfOneTenantDelaysNobody(t *testing.T) {
 		t.Error("Reload of a changed tenant whose backend cannot be asked = no error; want one")
 	}
 }
+
+// While nobody knows who all the tenants are, a key of none of them may be good:
+// it is asked to come again, and without any tenant the gateway is not ready.
+func TestUnknownTenants(t *testing.T) {
+	b := fakebackend.Start(t)
+	e := newEstate(t)
+	e.put("tenants/README.md", "none yet")
+	known := false
+	stored := func(o *Options) { o.Stored = func() *Stored { return &Stored{Known: known} } }
+	r := startFile(t, e.load(), stored)
+	expect := func(ready, unknown int) {
+		t.Helper()
+		if status, body := r.get("/readyz"); status != ready {
+			t.Errorf("/readyz = %d %s; want %d", status, body, ready)
+		}
+		a := r.post("/hooks", event01("e1"), "Authorization: Bearer key-of-nobody-0123456789")
+		if a.status != unknown || (a.header.Get("Retry-After") != "") != (unknown == 503) {
+			t.Errorf("a key of nobody's = %d, Retry-After %q; want %d", a.status, a.header.Get("Retry-After"), unknown)
+		}
+		if a := r.post("/hooks", event01("e1")); a.status != 401 {
+			t.Errorf("no key = %d; want 401", a.status)
+		}
+	}
+	expect(503, 503)
+	e.tenant("acme", b.URL)
+	e.reload(r)
+	expect(200, 503)
+	known = true
+	expect(200, 401)
+}

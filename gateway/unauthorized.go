@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"strings"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -25,6 +26,11 @@ func (g *Gateway) unauthorized(ctx *fasthttp.RequestCtx, snap *snapshot, name st
 		retryAfter(ctx, v.RetryAfter)
 		g.refuse(ctx, refusedIssuer, fasthttp.StatusServiceUnavailable, "the credential cannot be checked for now")
 	case tenant.Refused:
+		if g.missesTenants() {
+			retryAfter(ctx, time.Second)
+			g.refuse(ctx, refusedShared, fasthttp.StatusServiceUnavailable, "not all tenants are known yet")
+			return
+		}
 		challenge(ctx, snap.resource, name, "invalid_token", "")
 		g.refuse(ctx, refusedCredential, fasthttp.StatusUnauthorized, "a valid bearer credential is required")
 	default:

@@ -277,8 +277,12 @@ func TestStoreGone(t *testing.T) {
 				t.Errorf("a change without the server = %+v; want 503", do)
 			}
 		}
-		if got := with(t, r.public, tenantKey("beta")); !strings.Contains(got, "HTTP 401") {
-			t.Errorf("answer after a change that was refused = %s; want 401", got)
+		want := "HTTP 401"
+		if r != a { // it does not know who else there is
+			want = "HTTP 503"
+		}
+		if got := with(t, r.public, tenantKey("beta")); !strings.Contains(got, want) {
+			t.Errorf("answer after a change that was refused = %s; want %s", got, want)
 		}
 	}
 	req, err := http.NewRequestWithContext(context.Background(), "DELETE", a.admin+"/admin/v1/tenants/acme", nil)
