@@ -213,10 +213,6 @@ func (c *call) createTenant() *answer {
 		case refused.status != http.StatusNotFound:
 			return refused
 		}
-		// A tenant of that id before, which others removed, has left nothing to it.
-		if err := c.clearSecrets(); err != nil {
-			return storeFailed.problem(err.Error())
-		}
 		key := ""
 		change := doc
 		if !doc.HasCredentials() {
@@ -442,9 +438,17 @@ func (c *call) apply(status int, sent, change *config.TenantDocument, old *store
 		c.after = tagOf(data)
 	}
 	var warnings []config.Mistake
-	var failed error // of the store
+	var failed, left error // of the store, and of secrets that stay
+	var begin func() (undo func() error, err error)
+	if old == nil { // a tenant of that id before, which others removed, leaves nothing to it
+		begin = func() (func() error, error) {
+			failed = c.clearSecrets()
+			return func() error { return nil }, failed
+		}
+	}
 	generation, err := c.options.Apply(c.r.Context(), Change{
 		Change: config.Change{Path: c.store.Place(c.tenant), Data: data},
+		Begin:  begin,
 		Check: func(all []config.Mistake) error {
 			if !c.stillMay() {
 				return errNoLonger
@@ -470,7 +474,8 @@ func (c *call) apply(status int, sent, change *config.TenantDocument, old *store
 			ctx := context.WithoutCancel(c.r.Context())
 			if change == nil {
 				if failed = c.store.Delete(ctx, c.tenant, match); failed == nil {
-					failed = c.clearSecrets()
+					// It is gone, whatever becomes of its secrets.
+					left = c.clearSecrets()
 				}
 			} else {
 				failed = c.store.Put(ctx, c.tenant, data, match)
@@ -483,6 +488,9 @@ func (c *call) apply(status int, sent, change *config.TenantDocument, old *store
 		return c.refusal(sent, err, failed)
 	}
 	c.generation = generation
+	if left != nil {
+		return storeFailed.problem("The tenant is removed. Its secrets are not: " + left.Error())
+	}
 	result := Result{ID: c.tenant, Generation: generation, Key: key, Warnings: c.locate(sent, warnings)}
 	if change != nil {
 		result.ETag = `"` + c.after + `"`

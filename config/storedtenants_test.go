@@ -219,3 +219,14 @@ func TestStoredTenantsArePrinted(t *testing.T) {
 		t.Errorf("ParseWhole of what has no tenant = %v; want no mistake", err)
 	}
 }
+
+// A document of the store may refer to the secrets of its tenant that are stored.
+func TestStoredTenantsHaveSecrets(t *testing.T) {
+	document := strings.Replace(storedText("acme", "a"), "{", `{"secrets": {"stored": true}, `, 1)
+	s := storing(t, `, secretsDir: secrets, secretsKey: {env: SECRETS_KEY}`, map[string]string{"acme": document})
+	s.env["SECRETS_KEY"] = strings.Repeat("5e", 32)
+	f, _, err := s.Load()
+	if err != nil || len(f.Tenants) != 2 || !f.Tenants[1].Secrets.Stored {
+		t.Errorf("Load() = %+v, %v, left out %v; want acme with stored secrets", f, err, s.LeftOut)
+	}
+}

@@ -265,8 +265,22 @@ func (f *Folder) Clear(tenant string) error {
 	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if err := os.RemoveAll(dir); err != nil {
-		return fmt.Errorf("sealed: %w", err)
+	names, err := f.names(tenant)
+	if err != nil {
+		return err
+	}
+	f.sweep(dir)
+	for _, name := range names { // nothing else that may stand there
+		data, err := f.read(tenant, name)
+		if err == nil && strings.HasPrefix(string(data), magic) {
+			err = os.Remove(filepath.Join(dir, name))
+		}
+		if err != nil && !errors.Is(err, ErrAbsent) {
+			return fmt.Errorf("sealed: %w", err)
+		}
+	}
+	if os.Remove(dir) != nil { // something else is in it
+		return f.mark()
 	}
 	return errors.Join(durable.SyncFolder(f.dir), f.mark())
 }

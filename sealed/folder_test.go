@@ -306,3 +306,25 @@ func TestSecretsAreBounded(t *testing.T) {
 		t.Errorf("a half-written file after Put: %v; want it gone", err)
 	}
 }
+
+// What else stands under a tenant's id in the folder is not the gateway's to remove.
+func TestClearRemovesSecretsAlone(t *testing.T) {
+	dir := t.TempDir()
+	f := sealed.New(dir, []*sealed.Key{key(t, first)})
+	if _, err := f.Put("acme", "token", "hunter2", time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	strange := filepath.Join(dir, "acme", "server.key")
+	if err := os.WriteFile(strange, []byte("somebody else's"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Clear("acme"); err != nil {
+		t.Errorf("Clear = %v; want none", err)
+	}
+	if _, err := f.Open("acme", "token"); !errors.Is(err, sealed.ErrAbsent) {
+		t.Errorf("Open of a secret that was cleared = %v; want %v", err, sealed.ErrAbsent)
+	}
+	if _, err := os.Stat(strange); err != nil {
+		t.Errorf("another's file after Clear: %v; want it there", err)
+	}
+}
