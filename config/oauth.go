@@ -111,30 +111,15 @@ func (d *document) clientID(s spot) string {
 
 // scopes reads a list of different scopes.
 func (d *document) scopes(s spot) []string {
-	if !d.is(s, kindList, "write a list of strings") {
-		return nil
-	}
-	if len(s.items) > maxScopes {
+	if s.kind == kindList && len(s.items) > maxScopes {
 		d.mistake(s, "", "holds more than 64 scopes", "write those that the backend asks for")
 		return nil
 	}
-	var scopes []string
-	seen := make(map[string]bool)
-	for i := range s.items {
-		at := s.item(i)
-		text, ok := d.text(at)
-		switch {
-		case !ok:
-		case text == "":
-			d.mistake(at, "", "is empty", "write a string that is not empty")
-		case seen[text]:
-			d.mistake(at, shown(text), "is there twice", "keep one of them")
-		case len(text) > maxScope || strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' || r == '"' || r == '\\' }):
+	return d.uniqueTexts(s, func(at spot, text string) bool {
+		if len(text) > maxScope || strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' || r == '"' || r == '\\' }) {
 			d.mistake(at, "", "is not one scope of at most 256 bytes", "write every scope as an item of its own, without spaces and quotes")
-		default:
-			scopes = append(scopes, text)
+			return false
 		}
-		seen[text] = true
-	}
-	return scopes
+		return true
+	})
 }

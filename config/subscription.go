@@ -185,7 +185,7 @@ func (d *document) filters(s spot) {
 	o.portable = true
 	for _, key := range []string{"toolKinds", "paths"} {
 		if at, ok := o.get(key); ok {
-			d.uniqueTexts(at)
+			d.uniqueTexts(at, nil)
 		}
 	}
 	o.done()

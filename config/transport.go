@@ -208,10 +208,11 @@ func (d *document) someText(s spot) {
 	}
 }
 
-// uniqueTexts checks a list of different strings that are not empty.
-func (d *document) uniqueTexts(s spot) {
+// uniqueTexts reads a list of different strings that are not empty, and that fits
+// does not report, which may be nil.
+func (d *document) uniqueTexts(s spot, fits func(at spot, text string) bool) (texts []string) {
 	if !d.is(s, kindList, "write a list of strings") {
-		return
+		return nil
 	}
 	seen := make(map[string]bool)
 	for i := range s.items {
@@ -223,7 +224,10 @@ func (d *document) uniqueTexts(s spot) {
 			d.mistake(at, "", "is empty", "write a string that is not empty")
 		case seen[text]:
 			d.mistake(at, shown(text), "is there twice", "keep one of them")
+		case fits == nil || fits(at, text):
+			texts = append(texts, text)
 		}
 		seen[text] = true
 	}
+	return texts
 }

@@ -5,7 +5,6 @@ import (
 	"crypto/x509"
 	"fmt"
 	"net"
-	"os"
 	"time"
 
 	"github.com/ahp-gateway/ahp-gateway/tenant"
@@ -35,13 +34,9 @@ func (g *Gateway) loadCertificate() error {
 		return fmt.Errorf("gateway: tls: %w", err)
 	}
 	if files.ClientCAFile != "" {
-		bundle, err := os.ReadFile(files.ClientCAFile)
+		roots, err := readRoots("clientCAFile", files.ClientCAFile)
 		if err != nil {
-			return fmt.Errorf("gateway: tls: clientCAFile: %w", err)
-		}
-		roots := x509.NewCertPool()
-		if !roots.AppendCertsFromPEM(bundle) {
-			return fmt.Errorf("gateway: tls: clientCAFile %s holds no PEM certificate", files.ClientCAFile)
+			return fmt.Errorf("gateway: tls: %w", err)
 		}
 		config := g.newTLS()
 		config.ClientCAs, config.ClientAuth = roots, tls.VerifyClientCertIfGiven

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -68,13 +67,8 @@ func storeSettings(r *config.Redis, environ config.Environ) (shared.Settings, er
 	}
 	s.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
 	if r.CAFile != "" {
-		trust, err := os.ReadFile(r.CAFile)
-		if err != nil {
-			return s, fmt.Errorf("gateway: shared: caFile: %w", err)
-		}
-		s.TLS.RootCAs = x509.NewCertPool()
-		if !s.TLS.RootCAs.AppendCertsFromPEM(trust) {
-			return s, fmt.Errorf("gateway: shared: caFile %s holds no PEM certificate", r.CAFile)
+		if s.TLS.RootCAs, err = readRoots("caFile", r.CAFile); err != nil {
+			return s, fmt.Errorf("gateway: shared: %w", err)
 		}
 	}
 	return s, nil

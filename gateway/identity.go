@@ -32,11 +32,7 @@ func identify(c *backend.Config, own *config.BackendSettings) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		roots := x509.NewCertPool()
-		if !roots.AppendCertsFromPEM(data) {
-			return nil, fmt.Errorf("%s %s holds no PEM certificate", key, path)
-		}
-		return roots, nil
+		return rootsIn(data, key, path)
 	}
 	var err error
 	if own.CAFile != "" {

@@ -2,10 +2,8 @@ package gateway
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"net/http"
-	"os"
 	"time"
 
 	"github.com/ahp-gateway/ahp-gateway/config"
@@ -33,13 +31,9 @@ func (g *Gateway) loadPrivateTLS() (*privateTLS, error) {
 	if files.ClientCAFile == "" {
 		return secured, nil
 	}
-	bundle, err := os.ReadFile(files.ClientCAFile)
+	roots, err := readRoots("clientCAFile", files.ClientCAFile)
 	if err != nil {
-		return nil, fmt.Errorf("gateway: adminTLS: clientCAFile: %w", err)
-	}
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(bundle) {
-		return nil, fmt.Errorf("gateway: adminTLS: clientCAFile %s holds no PEM certificate", files.ClientCAFile)
+		return nil, fmt.Errorf("gateway: adminTLS: %w", err)
 	}
 	// Probes of health come without one, so it is asked for and not required.
 	secured.tls.ClientCAs, secured.tls.ClientAuth = roots, tls.VerifyClientCertIfGiven

@@ -20,14 +20,19 @@ import (
 // its key, in PEM.
 func certificate(t testing.TB) (cert, key string) {
 	t.Helper()
+	return selfSigned(t, &x509.Certificate{Subject: pkix.Name{CommonName: "test"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}})
+}
+
+// selfSigned returns, in PEM, a certificate that is its own root, holds for an hour
+// and otherwise is what template says, and its key.
+func selfSigned(t testing.TB, template *x509.Certificate) (cert, key string) {
+	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
-	}
+	template.SerialNumber, template.IsCA, template.BasicConstraintsValid = big.NewInt(1), true, true
+	template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
 	if err != nil {
 		t.Fatal(err)
