@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -120,21 +119,16 @@ func (p program) listSecrets(ctx context.Context, c *adminClient, o *tenantOptio
 	if o.format == "json" {
 		return p.writeJSON(list)
 	}
-	var out bytes.Buffer
-	table := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "SECRET\tSET\tDIGEST\tSTATE")
-	for _, s := range list.Secrets {
-		set, state := s.Set.Format(time.RFC3339), "good"
-		switch {
-		case s.Unusable:
-			set, state = "-", "does not open"
-		case s.Outdated:
-			state = "under an older key"
+	return p.writeTable("SECRET\tSET\tDIGEST\tSTATE", func(table io.Writer) {
+		for _, s := range list.Secrets {
+			set, state := s.Set.Format(time.RFC3339), "good"
+			switch {
+			case s.Unusable:
+				set, state = "-", "does not open"
+			case s.Outdated:
+				state = "under an older key"
+			}
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", printable(s.Name), set, printable(s.Digest), state)
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", printable(s.Name), set, printable(s.Digest), state)
-	}
-	if err := table.Flush(); err != nil {
-		return err
-	}
-	return write(p.stdout, out.Bytes())
+	})
 }

@@ -306,20 +306,27 @@ func (p program) listTenants(ctx context.Context, c *adminClient, o *tenantOptio
 	if o.format == "json" {
 		return p.writeJSON(all)
 	}
+	return p.writeTable("TENANT\tKEYS\tMANAGED\tETAG\tSOURCE", func(table io.Writer) {
+		for _, t := range all.Tenants {
+			source := t.Source
+			switch {
+			case source != "":
+			case all.LastGood:
+				source = "last good configuration"
+			default:
+				source = "gateway file"
+			}
+			fmt.Fprintf(table, "%s\t%d\t%t\t%s\t%s\n", printable(t.ID), t.Keys, t.Managed, printable(t.ETag), printable(source))
+		}
+	})
+}
+
+// writeTable prints a header and rows, whose cells have tabs between them, in columns.
+func (p program) writeTable(header string, rows func(table io.Writer)) error {
 	var out bytes.Buffer
 	table := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "TENANT\tKEYS\tMANAGED\tETAG\tSOURCE")
-	for _, t := range all.Tenants {
-		source := t.Source
-		switch {
-		case source != "":
-		case all.LastGood:
-			source = "last good configuration"
-		default:
-			source = "gateway file"
-		}
-		fmt.Fprintf(table, "%s\t%d\t%t\t%s\t%s\n", printable(t.ID), t.Keys, t.Managed, printable(t.ETag), printable(source))
-	}
+	fmt.Fprintln(table, header)
+	rows(table)
 	if err := table.Flush(); err != nil {
 		return err
 	}
