@@ -44,10 +44,10 @@ func (r *reader) adminAPI(s spot, o *object, f *File) {
 	case f.Admin == "off":
 		r.mistake(s, "", "there is no private listener to serve it", "write an address for admin, or remove this")
 	case !isLoopbackAddress(f.Admin) && f.AdminTLS.CertFile == "":
-		r.warn(s, "", "its keys travel over plain http to an address that is not loopback", "write adminTLS, or a loopback address for admin, or make sure that nobody listens in that network")
+		r.unless(cause{file: r.main, of: "adminTLS.certFile|adminTLS.keyFile"}).warn(s, "", "its keys travel over plain http to an address that is not loopback", "write adminTLS, or a loopback address for admin, or make sure that nobody listens in that network")
 	}
 	if f.TenantsDir == "" && f.AdminAPI.Store != "redis" {
-		r.warn(s, "", "there is no folder for tenants: the API shows those that there are and changes none", "write tenantsDir")
+		r.unless(cause{file: r.main, of: "tenantsDir|adminApi.store"}).warn(s, "", "there is no folder for tenants: the API shows those that there are and changes none", "write tenantsDir")
 	}
 	if !hasKeys || !r.is(keys, kindList, "write a list of keys; in each, "+keyInstead[len("write "):]) {
 		return
@@ -79,9 +79,9 @@ func (r *reader) adminAPI(s spot, o *object, f *File) {
 // sharedStore checks what the store that replicas share needs.
 func (r *reader) sharedStore(s spot, f *File) {
 	if f.Shared.Redis.URL == "" {
-		r.mistake(s, shown(s.text), "there is no server that replicas share", "write shared: {redis: {url: redis://host:6379/0}}")
+		r.unless(cause{file: r.main, of: "shared.redis.url"}).mistake(s, shown(s.text), "there is no server that replicas share", "write shared: {redis: {url: redis://host:6379/0}}")
 	}
 	if f.Discovery.OnFailure == "refuse" {
-		r.warn(s, "", "a replica does not start, and takes no change, while there is a backend that it has not yet asked for its subscriptions and cannot ask", "write discovery: {onFailure: skip}")
+		r.unless(cause{file: r.main, of: "discovery.onFailure"}).warn(s, "", "a replica does not start, and takes no change, while there is a backend that it has not yet asked for its subscriptions and cannot ask", "write discovery: {onFailure: skip}")
 	}
 }

@@ -32,7 +32,7 @@ func (r *reader) adminTLS(s spot, f *File) {
 			a.Names = append(a.Names, n.name)
 		}
 		if o.usable() && !o.has("clientCAFile") {
-			r.mistake(at, "", "no client certificate is asked for", "write clientCAFile with the roots of client certificates beside it")
+			r.unless(cause{file: r.main, of: "adminTLS.clientCAFile"}).mistake(at, "", "no client certificate is asked for", "write clientCAFile with the roots of client certificates beside it")
 		}
 	}
 	o.done()

@@ -38,7 +38,7 @@ func (r *reader) auth(s spot, a *Auth) []mapping {
 		return nil
 	}
 	if len(issuers.items) == 0 {
-		r.mistake(issuers, "", "is an empty list", "write at least one issuer, or remove auth")
+		r.unread(issuers, "", "is an empty list", "write at least one issuer, or remove auth")
 	}
 	var maps []mapping
 	for i := range issuers.items {
@@ -61,6 +61,8 @@ func (r *reader) mapped(maps []mapping, f *File) {
 		ids = append(ids, f.Tenants[i].ID)
 		known[f.Tenants[i].ID] = true
 	}
+	// One of the tenants may be there and have another mistake.
+	unknown := r.unless(cause{file: r.main, of: "tenants[].id|tenantsDir|adminApi.store", others: "id"})
 	for _, m := range maps {
 		if known[m.tenant] {
 			continue
@@ -70,10 +72,10 @@ func (r *reader) mapped(maps []mapping, f *File) {
 			instead = "did you mean " + near + "?"
 		}
 		if f.AdminAPI.Store == "redis" { // it may come, and must be able to go
-			r.warn(m.at, shown(m.tenant), "no tenant has this id for now", "write the id of a tenant, or add one")
+			unknown.warn(m.at, shown(m.tenant), "no tenant has this id for now", "write the id of a tenant, or add one")
 			continue
 		}
-		r.mistake(m.at, shown(m.tenant), "no tenant has this id", instead)
+		unknown.mistake(m.at, shown(m.tenant), "no tenant has this id", instead)
 	}
 }
 
@@ -102,7 +104,9 @@ func (r *reader) issuer(s spot, hasResource bool) (Issuer, []mapping) {
 	if hasAudience {
 		i.Audience = r.words(audience, nil, "write a list of what a token's aud has for this gateway, such as [https://gateway.example/hooks]")
 	} else if !hasResource && o.usable() {
-		o.missing("audience", "write what a token's aud has for this gateway, or auth.resource: any token of the issuer would be accepted")
+		m := o.at
+		m.path = joinKey(m.path, "audience")
+		r.unless(cause{file: r.main, of: "auth.resource", slip: s.members("audience")}).mistake(m, "", "is missing", "write what a token's aud has for this gateway, or auth.resource: any token of the issuer would be accepted")
 	}
 	if at, ok := o.get("algorithms"); ok {
 		if list := r.words(at, algorithms, "write a list of "+list(algorithms)); list != nil {
@@ -116,7 +120,7 @@ func (r *reader) issuer(s spot, hasResource bool) (Issuer, []mapping) {
 	switch {
 	case !o.usable():
 	case hasClaim == hasTenants:
-		r.mistake(s, "", "needs exactly one of tenantClaim and tenants", "write tenantClaim with the claim that holds the tenant's id, or tenants with an object from a claim's values to tenants")
+		r.unless(oneOf(s, "tenantClaim", "tenants")).mistake(s, "", "needs exactly one of tenantClaim and tenants", "write tenantClaim with the claim that holds the tenant's id, or tenants with an object from a claim's values to tenants")
 	case hasClaim:
 		i.TenantClaim = r.claim(claim)
 	default:
@@ -126,7 +130,7 @@ func (r *reader) issuer(s spot, hasResource bool) (Issuer, []mapping) {
 		}
 		i.Tenants, maps = r.mappings(tenants)
 	}
-	if hasMappingClaim && !hasTenants {
+	if hasMappingClaim && hasClaim && !hasTenants {
 		r.mistake(mappingClaim, "", "is there without tenants", "write tenants beside it, or remove it")
 	}
 	if at, ok := o.get("clockSkew"); ok {

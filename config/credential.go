@@ -71,7 +71,7 @@ func (r *reader) certificateName(s spot) (n CertificateName, ok bool) {
 		return n, false
 	}
 	if len(found) != 1 {
-		r.mistake(s, "", "needs exactly one of uri, dns and email", certificateInstead)
+		r.unless(oneOf(s, "uri", "dns", "email")).mistake(s, "", "needs exactly one of uri, dns and email", certificateInstead)
 		return n, false
 	}
 	text, ok := r.text(found[0])

@@ -160,7 +160,7 @@ func (r *reader) admin(s spot, instead string, clients bool) string {
 	}
 	a := r.address(s, instead)
 	if !isLoopbackAddress(a) && !clients {
-		r.warn(s, shown(a), "health, metrics and administration are served on an address that is not loopback, without authentication", "write a loopback address, or adminTLS with clientCAFile, or make sure that a network policy protects it")
+		r.unless(cause{file: r.main, of: "adminTLS.clientCAFile"}).warn(s, shown(a), "health, metrics and administration are served on an address that is not loopback, without authentication", "write a loopback address, or adminTLS with clientCAFile, or make sure that a network policy protects it")
 	}
 	return a
 }
@@ -191,7 +191,7 @@ func (r *reader) tls(s spot) TLS {
 	}
 	o.choice("clientAuth", &clients.ClientAuth, "optional", "required")
 	if o.has("clientAuth") && !o.has("clientCAFile") {
-		r.mistake(s, "", "clientAuth is there without clientCAFile", "write clientCAFile with the roots of client certificates, or remove clientAuth")
+		r.unless(cause{file: r.main, of: "tls.clientCAFile"}).mistake(s, "", "clientAuth is there without clientCAFile", "write clientCAFile with the roots of client certificates, or remove clientAuth")
 	}
 	o.done()
 	if !hasCert || !hasKey {

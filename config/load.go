@@ -81,7 +81,7 @@ func (r *reader) document(s spot) (spot, bool) {
 	case !ok:
 		data, err := r.read(full, maxFile)
 		if err != nil {
-			r.mistake(s, shown(path), "the registration document cannot be read, "+err.Error(), "write a path relative to the folder "+shown(filepath.Base(r.base))+" of the "+r.role)
+			r.unread(s, shown(path), "the registration document cannot be read, "+err.Error(), "write a path relative to the folder "+shown(filepath.Base(r.base))+" of the "+r.role)
 		} else {
 			known.root = r.parse(r.source(full), data)
 		}

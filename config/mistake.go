@@ -27,6 +27,12 @@ type Mistake struct {
 	Instead string `json:"instead"`
 	// Warning is set where the document is usable all the same.
 	Warning bool `json:"warning,omitempty"`
+
+	// These are nothing to others: what it can come of, the path of the key that an
+	// unknown one is most likely a slip of, and whether nothing of the value was read.
+	cause  cause
+	slipOf string
+	unread bool
 }
 
 // String returns "file:line:col: path: what: what to write instead" on one line.

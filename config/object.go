@@ -45,7 +45,7 @@ func (r *reader) is(s spot, k kind, instead string) bool {
 		if s.kind == kindNull {
 			what = "must be " + k.String() + ", and is empty"
 		}
-		r.mistake(s, "", what, instead)
+		r.unread(s, "", what, instead)
 	}
 	return false
 }
@@ -84,7 +84,7 @@ func (o *object) need(key, instead string) (spot, bool) {
 func (o *object) missing(key, instead string) {
 	m := o.at
 	m.path = joinKey(m.path, key)
-	o.r.mistake(m, "", "is missing", instead)
+	o.r.unless(cause{slip: m.path}).mistake(m, "", "is missing", instead)
 }
 
 // UnknownKey is the What of a member that nobody asked for.
@@ -113,6 +113,9 @@ func (o *object) done() {
 			m.Instead = "remove it; known here: " + strings.Join(o.known, ", ")
 		}
 		m.Warning = o.portable
+		if near != "" && !o.portable {
+			m.slipOf = joinKey(o.at.path, near)
+		}
 		o.r.add(m)
 	}
 }

@@ -37,6 +37,8 @@ type reader struct {
 	base string
 	// role is what mistakes call the file whose folder that is.
 	role string
+	// main is the name of the gateway file.
+	main string
 	// change is read in place of one file.
 	change Change
 	// sources are the absolute paths of the files that were read.
@@ -97,6 +99,7 @@ func newReader(name string, env Environ) *reader {
 		now:   time.Now,
 		base:  base,
 		role:  "gateway file",
+		main:  name,
 		noted: make(map[string]bool),
 		sums:  make(map[string][sha256.Size]byte),
 		trees: &trees{byPath: make(map[string]tree)},
@@ -135,7 +138,7 @@ func (r *reader) add(m Mistake) {
 }
 
 func (r *reader) addAt(src *source, line, col int, what, instead string) {
-	r.add(Mistake{File: src.name, Line: line, Col: col, What: what, Instead: instead})
+	r.add(Mistake{File: src.name, Line: line, Col: col, What: what, Instead: instead, unread: true})
 }
 
 // mistake reports something wrong with the value at s. value is what is shown
@@ -169,6 +172,7 @@ func (r *reader) ordered(ms []Mistake, more int) []Mistake {
 
 // result returns the warnings, and every mistake as one error.
 func (r *reader) result() ([]Mistake, error) {
+	r.mistakes, r.warnings = causes(r.mistakes, r.warnings)
 	warnings := r.ordered(r.warnings, r.moreWarn)
 	if len(r.mistakes) == 0 {
 		return warnings, nil

@@ -13,6 +13,7 @@ import (
 func (r *reader) documents(t *Tenant, registration, backends spot, defaults BackendSettings, budget time.Duration) {
 	terms := &terms{
 		role:     r.role,
+		file:     registration.src.name,
 		path:     strings.TrimSuffix(strings.TrimSuffix(registration.path, "registration"), "."),
 		grant:    t.Secrets,
 		tenant:   t.ID,
@@ -26,13 +27,14 @@ func (r *reader) documents(t *Tenant, registration, backends spot, defaults Back
 			items = append(items, registration.item(i))
 		}
 		if len(items) == 0 {
-			r.mistake(registration, "", "is an empty list", "write at least one registration document")
+			r.unread(registration, "", "is an empty list", "write at least one registration document")
 		}
 	}
 	first := make(map[ahp.Version]string)
 	for _, at := range items {
 		doc := at
 		if at.kind == kindString {
+			terms.settings.documents = append(terms.settings.documents, r.resolve(at.text))
 			var ok bool
 			if doc, ok = r.document(at); !ok {
 				continue

@@ -43,6 +43,8 @@ type terms struct {
 	alone bool
 	// role is the reader's, of the file that has the tenant.
 	role string
+	// file is the name of that file.
+	file string
 	// path leads to the tenant's part of that file: "" for the open tenant and
 	// a tenant's own file, else such as tenants[0].
 	path     string
@@ -50,6 +52,14 @@ type terms struct {
 	tenant   string // id
 	settings *settings
 	budget   time.Duration // of the whole chain
+}
+
+// granted is the cause of a grant that is missing: one that is there and wrong.
+func (t *terms) granted(keys ...string) cause {
+	for i, key := range keys {
+		keys[i] = t.key("secrets." + key)
+	}
+	return cause{file: t.file, of: strings.Join(keys, "|")}
 }
 
 // key names a key of the tenant's part of its file.
@@ -85,7 +95,7 @@ func (r *reader) secretEnv(s spot, t *terms) *SecretRef {
 		return ref
 	case t.grant.AnyEnv:
 	case t.grant.EnvPrefix == "":
-		r.mistake(s, "", "no environment variable is granted here", "write "+t.key("secrets.envPrefix")+" in the "+t.role+" and start the name with it")
+		r.unless(t.granted("envPrefix")).mistake(s, "", "no environment variable is granted here", "write "+t.key("secrets.envPrefix")+" in the "+t.role+" and start the name with it")
 		return ref
 	case !strings.HasPrefix(name, t.grant.EnvPrefix):
 		r.mistake(s, "", "the environment variable is not granted here", "write a name that starts with "+t.grant.EnvPrefix+", as "+t.key("secrets.envPrefix")+" says, or change that")
@@ -122,7 +132,7 @@ func (r *reader) secretFile(s spot, t *terms) *SecretRef {
 		if r.storing {
 			instead = "write " + t.key("secrets") + ": {stored: true}; the reference is the name of a secret that the admin API has stored"
 		}
-		r.mistake(s, "", "no folder of secrets is granted here", instead)
+		r.unless(t.granted("dir", "stored")).mistake(s, "", "no folder of secrets is granted here", instead)
 		return ref
 	}
 	if !r.fileBelow(t.grant.Dir, name) {

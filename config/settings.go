@@ -2,6 +2,7 @@ package config
 
 import (
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -16,12 +17,25 @@ type settings struct {
 	base BackendSettings
 	byID map[string]BackendSettings
 	at   []hookSettings // as written, in document order
+	// documents are the names of files that hold the tenant's documents.
+	documents []string
 }
 
 type hookSettings struct {
 	id     string
 	at     spot
 	shadow spot
+}
+
+// unread is the cause of a registration having nothing of some id: that where it
+// stands, at a path of a document, could not be read.
+func (s *settings) unread(w hookSettings, path string) cause {
+	own, _, _ := strings.Cut(w.at.path, "backends[")
+	c := cause{file: w.at.src.name, of: own + "registration." + path + "|" + own + "registration[]." + path}
+	if len(s.documents) > 0 {
+		c.others, c.among = path, strings.Join(s.documents, "\x00")
+	}
+	return c
 }
 
 // of returns the settings of one hook.
@@ -142,11 +156,11 @@ func (r *reader) apply(all *settings, regs []*Registration) map[string]BackendSe
 			if near := r.nearest(w.id, ids); near != "" {
 				instead = "did you mean " + near + "?"
 			}
-			r.mistake(w.at, shown(w.id), "no hook has this id", instead)
+			r.unless(all.unread(w, "hooks[].id")).mistake(w.at, shown(w.id), "no hook has this id", instead)
 			continue
 		}
 		if w.shadow.node != nil {
-			r.applyShadow(w, all.byID[w.id].Shadow, hooks[w.id])
+			r.applyShadow(all, w, all.byID[w.id].Shadow, hooks[w.id])
 		}
 	}
 	complete := make(map[string]BackendSettings, len(hooks))
@@ -167,7 +181,7 @@ func inShadow(shadow []string, id string) bool {
 	return isEvery(shadow) || id != "" && slices.Contains(shadow, id)
 }
 
-func (r *reader) applyShadow(w hookSettings, shadow []string, hooks []*Hook) {
+func (r *reader) applyShadow(all *settings, w hookSettings, shadow []string, hooks []*Hook) {
 	found := make(map[string]bool)
 	var ids []string
 	// What a backend will advertise is not known before it is asked.
@@ -200,6 +214,6 @@ func (r *reader) applyShadow(w hookSettings, shadow []string, hooks []*Hook) {
 		if near := r.nearest(at.text, ids); near != "" {
 			instead = "did you mean " + near + "?"
 		}
-		r.mistake(at, shown(at.text), "no subscription of the hook has this id", instead)
+		r.unless(all.unread(w, "hooks[].subscriptions[].id")).mistake(at, shown(at.text), "no subscription of the hook has this id", instead)
 	}
 }

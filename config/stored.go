@@ -77,7 +77,7 @@ func (r *reader) storedSecrets(o, file *object, f *File) {
 			r.secretsKey(many.item(i), a)
 		}
 	case hasDir:
-		r.mistake(dir, "", "is there without a key to store secrets under", "write secretsKey beside it, or remove it")
+		r.unless(cause{file: r.main, of: "adminApi.secretsKey|adminApi.secretsKeys"}).mistake(dir, "", "is there without a key to store secrets under", "write secretsKey beside it, or remove it")
 		return
 	default:
 		return
@@ -89,7 +89,9 @@ func (r *reader) storedSecrets(o, file *object, f *File) {
 			a.SecretsDir = filepath.Join(folder, ".secrets")
 		}
 	} else {
-		o.missing("secretsDir", "write tenantsDir in the gateway file, or here the path of a folder for the secrets")
+		m := o.at
+		m.path = joinKey(m.path, "secretsDir")
+		r.unless(cause{slip: "tenantsDir|adminApi.secretsDir"}).mistake(m, "", "is missing", "write tenantsDir in the gateway file, or here the path of a folder for the secrets")
 	}
 	r.stored = a.SecretsDir
 }
@@ -106,7 +108,7 @@ func (r *reader) secretsKey(s spot, a *AdminAPI) {
 		return
 	}
 	if hasEnv == hasFile {
-		r.mistake(s, "", "needs exactly one of env and file", secretsKeyInstead)
+		r.unless(oneOf(s, "env", "file")).mistake(s, "", "needs exactly one of env and file", secretsKeyInstead)
 		return
 	}
 	var key SecretsKey
@@ -155,7 +157,7 @@ func (r *reader) secretStored(s spot, ref *SecretRef, t *terms) *SecretRef {
 		return nil
 	}
 	if r.stored != "" && t.tenant != "" && !r.fileBelow(filepath.Join(r.stored, t.tenant), ref.Ref) {
-		r.warn(s, "", "no such secret of the tenant is stored", "set it before events arrive: calls to the backend fail without it")
+		r.unless(cause{file: r.main, of: "adminApi.secretsDir"}).warn(s, "", "no such secret of the tenant is stored", "set it before events arrive: calls to the backend fail without it")
 	}
 	return ref
 }

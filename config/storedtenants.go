@@ -162,7 +162,7 @@ func (r *reader) storedTenant(id string, data []byte, to *roster, trust bool) *t
 	own := newReader(name, r.env)
 	own.base, own.role, own.now = r.base, "gateway file", r.now
 	own.trees, own.loader = r.trees, r.loader
-	own.stored, own.storing = r.stored, r.storing
+	own.stored, own.storing, own.main = r.stored, r.storing, r.main
 	read := &tenantFile{content: data, trusted: trust, files: to.terms.files}
 	switch {
 	case !IsTenantID(id):

@@ -35,7 +35,9 @@ func (r *reader) tenants(o *object, f *File, base *baseSettings, burstSet bool) 
 	stored := readsStore(o)
 	if !hasTenants && !hasDir && !stored {
 		if !hasRegistration {
-			o.missing("registration", "write registration: with the path of a document for one open tenant, or tenants: or tenantsDir: for many")
+			m := o.at
+			m.path = "registration"
+			r.unless(cause{file: r.main, of: "adminApi.store", slip: "registration|tenants|tenantsDir"}).mistake(m, "", "is missing", "write registration: with the path of a document for one open tenant, or tenants: or tenantsDir: for many")
 			return nil
 		}
 		t := Tenant{ID: openTenant, Open: true, Rate: f.Limits.Rate, InFlight: f.Limits.InFlightPerTenant,
@@ -236,11 +238,14 @@ func (r *reader) tenant(s spot, terms *tenantTerms) (Tenant, claims) {
 			t.Certificates = append(t.Certificates, n.name)
 		}
 		if !terms.clients {
-			r.mistake(at, "", "no client certificate is asked for", "write tls.clientCAFile with the roots of client certificates")
+			r.unless(cause{file: r.main, of: "tls.clientCAFile"}).mistake(at, "", "no client certificate is asked for", "write tls.clientCAFile with the roots of client certificates")
 		}
 	}
 	if o.usable() && !o.has("keys") && !o.has("certificates") && !terms.auth.reaches(t.ID) {
-		o.missing("keys", "write one or two keys, such as [{sha256: …}]: a tenant without a key cannot be reached")
+		m := o.at
+		m.path = joinKey(m.path, "keys")
+		c := cause{file: r.main, of: "auth.issuers[].tenantClaim|auth.issuers[].tenants", slip: s.members("keys", "certificates")}
+		r.unless(c).mistake(m, "", "is missing", "write one or two keys, such as [{sha256: …}]: a tenant without a key cannot be reached")
 	}
 	registration, hasRegistration := o.need("registration", "write the path of a registration document, or the document itself")
 	backends, _ := o.get("backends")
@@ -360,7 +365,7 @@ func (r *reader) digest(s spot, o *object) (digest [sha256.Size]byte, ok bool) {
 		}
 		return r.hash(file, string(data))
 	default:
-		r.mistake(s, "", "needs exactly one of sha256, env and file", keyInstead)
+		r.unless(oneOf(s, "sha256", "env", "file")).mistake(s, "", "needs exactly one of sha256, env and file", keyInstead)
 		return digest, false
 	}
 }
@@ -408,7 +413,7 @@ func (r *reader) grant(s spot) Grant {
 	if at, ok := o.get("stored"); ok && g.Stored {
 		switch {
 		case !r.storing:
-			r.mistake(at, "", "no secrets are stored", "write adminApi.secretsKey in the gateway file, or remove this")
+			r.unless(cause{file: r.main, of: "adminApi.secretsKey|adminApi.secretsKeys"}).mistake(at, "", "no secrets are stored", "write adminApi.secretsKey in the gateway file, or remove this")
 		case o.has("dir"):
 			r.mistake(at, "", "is there beside dir", "keep one of them: a reference is the name of a stored secret, or a path below dir")
 		}

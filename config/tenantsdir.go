@@ -144,7 +144,7 @@ func (r *reader) tenantFile(path string, terms *tenantTerms) *tenantFile {
 	own := newReader(path, r.env)
 	own.role, own.now = "tenant's file", r.now
 	own.trees, own.loader, own.change = r.trees, r.loader, r.change
-	own.stored, own.storing = r.stored, r.storing
+	own.stored, own.storing, own.main = r.stored, r.storing, r.main
 	read := &tenantFile{files: terms.files}
 	data, err := own.read(path, maxTenantFile)
 	if err != nil {
