@@ -231,7 +231,7 @@ func (c *call) answer() *answer {
 	}
 	operations := c.operations()
 	if operations == nil {
-		return noSuchPath.problem("The operations are listed at " + Prefix + "openapi.yaml.")
+		return c.nothing()
 	}
 	serve, ok := operations[c.r.Method]
 	if !ok {
@@ -277,6 +277,16 @@ func (t *terms) caller(r *http.Request) (by string, known bool) {
 	return by, verdict.Result == tenant.OK
 }
 
+// nothing answers that there is nothing at the request's path, and where that has
+// what no tenant can be called, what an id is.
+func (c *call) nothing() *answer {
+	rest, ok := strings.CutPrefix(c.r.URL.EscapedPath(), Prefix+"tenants/")
+	if id, _, _ := strings.Cut(rest, "/"); ok && id != "" && !config.IsTenantID(id) {
+		return noSuchTenant.problem("An id is 1 to 63 lower-case letters, digits and -, starting with a letter or digit.")
+	}
+	return noSuchPath.problem("The operations are listed at " + Prefix + "openapi.yaml.")
+}
+
 type operations map[string]func() *answer
 
 // operations returns what can be done at the request's path, by method, or nil.
@@ -306,7 +316,7 @@ func (c *call) operations() operations {
 		return operations{http.MethodPost: c.addKey}
 	case len(parts) == 3 && parts[2] == "keys:rotate":
 		return operations{http.MethodPost: c.rotateKey}
-	case len(parts) == 4 && parts[2] == "keys" && isDigestStart(parts[3]):
+	case len(parts) == 4 && parts[2] == "keys" && parts[3] != "":
 		return operations{http.MethodDelete: func() *answer { return c.deleteKey(parts[3]) }}
 	case len(parts) == 3 && parts[2] == "secrets":
 		return operations{http.MethodGet: c.listSecrets}
@@ -315,6 +325,14 @@ func (c *call) operations() operations {
 	case len(parts) == 4 && parts[2] == "secrets" && sealed.IsName(parts[3]):
 		c.secret = parts[3]
 		return operations{http.MethodPut: c.putSecret, http.MethodDelete: c.deleteSecret}
+	case len(parts) == 4 && parts[2] == "secrets" && parts[3] != "":
+		refuse := func(action string) func() *answer {
+			return func() *answer {
+				c.action = action
+				return badSecretName.problem("Write 1 to 64 lower-case letters, digits, dots, - and _, starting with a letter or digit.")
+			}
+		}
+		return operations{http.MethodPut: refuse("put-secret"), http.MethodDelete: refuse("delete-secret")}
 	default:
 		return nil
 	}

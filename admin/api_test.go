@@ -139,7 +139,7 @@ func TestPages(t *testing.T) {
 	if want := []string{"a", "b", "c", "d", "listed"}; !slices.Equal(ids, want) {
 		t.Errorf("pages have %q; want %q", ids, want)
 	}
-	for _, query := range []string{"limit=0", "limit=501", "limit=x", "limit=1&limit=2", "cursor=..%2f", "cursor=", "order=id"} {
+	for _, query := range []string{"limit=0", "limit=501", "limit=x", "limit=1&limit=2", "cursor=..%2f", "cursor=", "order=id", "limit=1;cursor=a", "limit=%zz"} {
 		if a := r.do("GET", "tenants?"+query, ""); a.status != 400 {
 			t.Errorf("GET tenants?%s = %d; want 400", query, a.status)
 		}
@@ -505,6 +505,36 @@ func TestAuthentication(t *testing.T) {
 	}
 }
 
+// A tenant that comes by tokens alone gets no key, where it is said so.
+func TestTenantWithoutAKey(t *testing.T) {
+	r := newRig(t)
+	body := `{"id": "acme", "registration": ` + registration + `}`
+	if a := r.do("POST", "tenants?key=none", body); a.status != 422 || len(a.Mistakes) != 1 || a.Mistakes[0].Path != "keys" || r.listing() != "" {
+		t.Errorf("POST without a key of a tenant that nothing reaches = %d %s; want 422 about keys, and nothing left", a.status, a.body)
+	}
+	r.write("gateway.yaml", gatewayFile+"auth: {resource: 'https://gateway.example/hooks', issuers: [{issuer: 'https://idp.example', tenantClaim: tenant}]}\n")
+	r.use()
+	for _, query := range []string{"key=", "key=some", "key=none&key=none", "key=none&limit=1", "limit=1", "key=none;", "%zz"} {
+		if a := r.do("POST", "tenants?"+query, body); a.status != 400 || a.word() != "bad-query" {
+			t.Errorf("POST tenants?%s = %d %s; want 400", query, a.status, a.body)
+		}
+	}
+	if a := r.do("POST", "tenants?key=none", document("acme", "key-of-acme-012345")); a.status != 400 || a.word() != "bad-query" {
+		t.Errorf("POST without a key of a document with one = %d %s; want 400", a.status, a.body)
+	}
+	a := r.do("POST", "tenants?key=none", body)
+	if a.status != 201 || a.Key != "" || len(a.Result.Keys) != 0 || strings.Contains(r.read("tenants/acme.yaml"), "keys") {
+		t.Errorf("POST without a key = %d %s, stored %s; want 201 and no key", a.status, a.body, r.read("tenants/acme.yaml"))
+	}
+	// One can be made for it later.
+	if a := r.do("POST", "tenants/acme/keys", ""); a.status != 200 || !r.holds("acme", a.Key) {
+		t.Errorf("POST of its first key = %d %s; want 200", a.status, a.body)
+	}
+	if key, _ := r.create("globex"); !r.holds("globex", key) {
+		t.Error("a tenant that tokens reach got no key; want one unless it is said otherwise")
+	}
+}
+
 func TestPathTricks(t *testing.T) {
 	r := newRig(t)
 	r.create("acme")
@@ -512,7 +542,7 @@ func TestPathTricks(t *testing.T) {
 	before := r.listing()
 	for _, id := range []string{
 		"", ".", "..", "..%2f", "..%2fsecret", "%2e%2e%2fsecret", "..%5csecret", "%2fetc%2fpasswd", "ACME", "Acme", "%41cme", "%61cme", "acme%00", "acme.yaml",
-		"acme%2f", "-acme", "acme ", "acme%20", "..;", "acme;x", "a_b", "é", "%c3%a9", strings.Repeat("a", 64), "acme/keys/../..", "acme/keys/0123456", "acme/keys/0123456G", "acme/keys/",
+		"acme%2f", "-acme", "acme ", "acme%20", "..;", "acme;x", "a_b", "é", "%c3%a9", strings.Repeat("a", 64), "acme/keys/../..", "acme/keys/",
 		"acme/", "acme/keys:rotate/", "acme//keys", "/acme",
 	} {
 		for _, method := range []string{"GET", "PUT", "DELETE", "POST"} {
@@ -527,6 +557,14 @@ func TestPathTricks(t *testing.T) {
 				t.Errorf("%s of id %q = %d %s; want 404", method, id, a.status, a.body)
 			}
 		}
+	}
+	for _, start := range []string{"0123456", "0123456G", "0123456F", strings.Repeat("0", 65)} {
+		if a := r.do("DELETE", "tenants/acme/keys/"+start, ""); a.status != 400 || a.word() != "bad-digest" || !strings.Contains(a.Detail, "8 to 64") {
+			t.Errorf("DELETE of key %s = %d %s; want 400 and what to write", start, a.status, a.body)
+		}
+	}
+	if a := r.do("GET", "tenants/Acme", ""); a.word() != "no-such-tenant" || !strings.Contains(a.Detail, "lower-case") {
+		t.Errorf("GET of tenant Acme = %d %s; want what an id is", a.status, a.body)
 	}
 	if r.listing() != before || r.read("secret.yaml") != document("secret", "key-of-secret-0123") {
 		t.Errorf("the folder holds %s; want it unchanged", r.listing())

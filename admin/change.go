@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 
@@ -30,9 +31,16 @@ type Result struct {
 
 func (c *call) createTenant() *answer {
 	c.action = "create"
+	noKey, refused := c.wantsNoKey()
+	if refused != nil {
+		return refused
+	}
 	doc, refused := c.document()
 	if refused != nil {
 		return refused
+	}
+	if noKey && len(doc.KeyDigests()) > 0 {
+		return badQuery.problem("The document has keys. Leave them out, or key=none.")
 	}
 	if id := doc.ID(); config.IsTenantID(id) {
 		c.tenant = id
@@ -51,7 +59,7 @@ func (c *call) createTenant() *answer {
 		}
 		key := ""
 		change := doc
-		if !doc.HasCredentials() {
+		if !noKey && !doc.HasCredentials() {
 			key = newKey(c.tenant)
 			change = doc.WithKeys(nil, digestOf(key))
 		}
@@ -61,6 +69,19 @@ func (c *call) createTenant() *answer {
 		}
 		return a
 	})
+}
+
+// wantsNoKey reports whether the query says that no key is to be made: for a
+// tenant that comes by tokens alone.
+func (c *call) wantsNoKey() (bool, *answer) {
+	query, err := url.ParseQuery(c.r.URL.RawQuery)
+	if err == nil && len(query) == 0 {
+		return false, nil
+	}
+	if values := query["key"]; err != nil || len(query) > 1 || len(values) != 1 || values[0] != "none" {
+		return false, badQuery.problem("The only parameter is key=none, for a tenant without a key.")
+	}
+	return true, nil
 }
 
 func (c *call) putTenant() *answer {

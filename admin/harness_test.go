@@ -287,8 +287,7 @@ func (r *rig) find(path string) (template string, item *openapi3.PathItem, param
 				match = match && name == parts[i]
 			}
 		}
-		if match && (params["tenant"] == "" || config.IsTenantID(params["tenant"])) && (params["digest"] == "" || len(params["digest"]) >= 8) &&
-			(params["secret"] == "" || sealed.IsName(params["secret"])) {
+		if match && (params["tenant"] == "" || config.IsTenantID(params["tenant"])) {
 			return template, item, params
 		}
 	}

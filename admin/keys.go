@@ -62,6 +62,9 @@ func (c *call) rotateKey() *answer {
 
 func (c *call) deleteKey(start string) *answer {
 	c.action = "delete-key"
+	if !isDigestStart(start) {
+		return badDigest.problem("Name the key by 8 to 64 lower-case hexadecimal digits: the first ones of its SHA-256.")
+	}
 	return c.changeKeys(func(digests []string, live []int) ([]int, *answer) {
 		kept := slices.DeleteFunc(places(digests), func(i int) bool { return strings.HasPrefix(digests[i], start) })
 		switch {

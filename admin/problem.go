@@ -36,6 +36,8 @@ const (
 	noSuchKey
 	methodNotAllowed
 	badQuery
+	badDigest
+	badSecretName
 	badMatch
 	badMediaType
 	bodyTooLarge
@@ -72,6 +74,8 @@ var kinds = [kindCount]struct {
 	noSuchKey:        {"no-such-key", http.StatusNotFound, "The tenant has no such key."},
 	methodNotAllowed: {"method-not-allowed", http.StatusMethodNotAllowed, "This method is not for this address."},
 	badQuery:         {"bad-query", http.StatusBadRequest, "The query is not usable."},
+	badDigest:        {"bad-digest", http.StatusBadRequest, "This is not the start of a key's digest."},
+	badSecretName:    {"bad-secret-name", http.StatusBadRequest, "This cannot be the name of a secret."},
 	badMatch:         {"bad-if-match", http.StatusBadRequest, "If-Match is not usable."},
 	badMediaType:     {"media-type", http.StatusUnsupportedMediaType, "The body's media type is not one that is read here."},
 	bodyTooLarge:     {"too-large", http.StatusRequestEntityTooLarge, "The body, or what would be stored of it, is too large."},

@@ -134,8 +134,9 @@ func (c *call) changeSecrets(begin func() (undo func() error, err error)) *answe
 			return storeFailed.problem(err.Error())
 		}
 		for i := range list {
-			if list[i].Name == c.secret {
+			if list[i].Name == c.secret { // it was set
 				result.Secret = &list[i]
+				result.Warnings = append(result.Warnings, c.unreadSecret()...)
 			}
 		}
 		return answerJSON(http.StatusOK, result)

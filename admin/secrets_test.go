@@ -129,6 +129,33 @@ func TestSecretsComeChangeAndGo(t *testing.T) {
 	r.expect("of a new tenant", "acme", "token", "")
 }
 
+// Who sets a secret that nothing reads is told so, and why.
+func TestSecretsThatNothingReads(t *testing.T) {
+	r := storing(t)
+	for _, c := range []struct{ path, what string }{
+		{"acme/secrets/token", ""},
+		{"acme/secrets/tokem", "nothing in the tenant's documents refers to a secret of this name"},
+		{"globex/secrets/token", "nothing reads the secret, because the tenant's document does not say that it has stored secrets"},
+	} {
+		a := r.do("PUT", "tenants/"+c.path, secretValue, asText)
+		what := ""
+		for _, w := range a.Warnings {
+			if w.What != "no such secret of the tenant is stored" {
+				what += w.What
+			}
+			if !w.Warning || w.Instead == "" {
+				t.Errorf("PUT %s: warning %+v; want one that says what to write", c.path, w)
+			}
+		}
+		if a.status != 200 || what != c.what || a.Result.Secret == nil {
+			t.Errorf("PUT %s = %d %s; want 200 and %q", c.path, a.status, a.body, c.what)
+		}
+	}
+	if a := r.do("DELETE", "tenants/globex/secrets/token", ""); a.status != 200 || len(a.Warnings) != 0 {
+		t.Errorf("DELETE of what nothing reads = %d %s; want 200 and no warning", a.status, a.body)
+	}
+}
+
 func TestSecretsThatAreRefused(t *testing.T) {
 	r := storing(t)
 	r.do("PUT", "tenants/acme/secrets/token", secretValue, asText)
@@ -144,10 +171,15 @@ func TestSecretsThatAreRefused(t *testing.T) {
 		{"PUT", "acme/secrets/token", strings.Repeat("v", sealed.MaxValue+1), "text/plain", 413, "too-large"},
 		{"PUT", "acme/secrets/token", "{}", "application/json", 415, "media-type"},
 		{"PUT", "acme/secrets/token", "hunter2", "", 415, "media-type"},
-		{"PUT", "acme/secrets/Token", "hunter2", "text/plain", 404, "no-such-path"},
-		{"PUT", "acme/secrets/..", "hunter2", "text/plain", 404, "no-such-path"},
-		{"PUT", "acme/secrets/a%2fb", "hunter2", "text/plain", 404, "no-such-path"},
-		{"PUT", "acme/secrets/.changed", "hunter2", "text/plain", 404, "no-such-path"},
+		{"PUT", "acme/secrets/Token", "hunter2", "text/plain", 400, "bad-secret-name"},
+		{"PUT", "acme/secrets/..", "hunter2", "text/plain", 400, "bad-secret-name"},
+		{"PUT", "acme/secrets/a%2fb", "hunter2", "text/plain", 400, "bad-secret-name"},
+		{"PUT", "acme/secrets/.changed", "hunter2", "text/plain", 400, "bad-secret-name"},
+		{"DELETE", "acme/secrets/Token", "", "", 400, "bad-secret-name"},
+		{"DELETE", "acme/secrets/" + strings.Repeat("a", 65), "", "", 400, "bad-secret-name"},
+		{"GET", "acme/secrets/Token", "", "", 405, "method-not-allowed"},
+		{"PUT", "acme/secrets/", "hunter2", "text/plain", 404, "no-such-path"},
+		{"PUT", "Acme/secrets/token", "hunter2", "text/plain", 404, "no-such-tenant"},
 		{"PUT", "absent/secrets/token", "hunter2", "text/plain", 404, "no-such-tenant"},
 		{"DELETE", "absent/secrets/token", "", "", 404, "no-such-tenant"},
 		{"GET", "absent/secrets", "", "", 404, "no-such-tenant"},
@@ -160,6 +192,9 @@ func TestSecretsThatAreRefused(t *testing.T) {
 		a := r.do(c.method, "tenants/"+c.path, c.body, "Content-Type: "+c.mediaType)
 		if a.status != c.status || a.word() != c.word || strings.Contains(a.body, "hunter2") {
 			t.Errorf("%s %s %.20q = %d %s; want %d %s", c.method, c.path, c.body, a.status, a.body, c.status, c.word)
+		}
+		if c.word == "bad-secret-name" && !strings.Contains(a.Detail, "1 to 64 lower-case letters") {
+			t.Errorf("%s %s = %s; want the rule of names", c.method, c.path, a.body)
 		}
 	}
 	if a := r.do("PUT", "tenants/acme/secrets/token", "hunter2", asText, "Authorization: Bearer wrong-key"); a.status != 401 {

@@ -3,6 +3,7 @@ package admin
 import (
 	"errors"
 	"net/http"
+	"net/url"
 	"strconv"
 
 	"github.com/ahp-gateway/ahp-gateway/config"
@@ -37,7 +38,10 @@ type Page struct {
 }
 
 func (c *call) listTenants() *answer {
-	query := c.r.URL.Query()
+	query, err := url.ParseQuery(c.r.URL.RawQuery)
+	if err != nil {
+		return badQuery.problem("It is not of the form NAME=VALUE&NAME=VALUE.")
+	}
 	limit, cursor := defaultPage, ""
 	for name, values := range query {
 		switch {
