@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -27,28 +26,20 @@ func newAdminClient(o *tenantOptions) (*adminClient, error) {
 	if err != nil {
 		return nil, err
 	}
-	if (o.certFile == "") != (o.keyFile == "") {
-		return nil, usage("--cert-file and --key-file are needed together")
-	}
-	key := ""
-	switch {
-	case o.keyEnv == "" && o.certFile == "":
-		return nil, usage("--key-env is needed")
-	case o.certFile == "" || os.Getenv(o.keyEnv) != "":
-		if key, err = bearerKey(&sendOptions{keyEnv: o.keyEnv, allowHTTP: o.allowHTTP}, base); err != nil {
-			return nil, err
-		}
-	}
-	client, err := newClient(o.caFile)
+	client, err := o.tls.client()
 	if err != nil {
 		return nil, err
 	}
-	if o.certFile != "" {
-		pair, err := tls.LoadX509KeyPair(o.certFile, o.keyFile)
-		if err != nil {
-			return nil, errors.New("--cert-file and --key-file are no usable pair of PEM files")
+	key := ""
+	switch {
+	case o.keyEnv == "" && o.tls.cert == "":
+		return nil, usage("--key-env is needed; write the name of the environment variable that holds the admin key, or --cert-file and --key-file")
+	case o.tls.cert == "" && os.Getenv(o.keyEnv) == "":
+		return nil, usage("the environment variable %.128q, which --key-env names, is not set or empty; set it to a key of adminApi.keys, or write --cert-file and --key-file", o.keyEnv)
+	case os.Getenv(o.keyEnv) != "":
+		if key, err = bearerKey(&sendOptions{keyEnv: o.keyEnv, allowHTTP: o.allowHTTP}, base); err != nil {
+			return nil, err
 		}
-		client.Transport.(*http.Transport).TLSClientConfig.Certificates = []tls.Certificate{pair}
 	}
 	return &adminClient{base: strings.TrimSuffix(base.String(), "/") + admin.Prefix, key: key, http: client}, nil
 }
@@ -76,6 +67,7 @@ type adminAnswer struct {
 	status int
 	etag   string
 	body   []byte
+	key    string // that was sent, and is not shown
 }
 
 // do calls the API. A document is sent as what it looks like.
@@ -108,29 +100,43 @@ func (c *adminClient) send(ctx context.Context, method, path, mediaType string, 
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		var ue *url.Error
-		if errors.As(err, &ue) {
-			err = ue.Err
-		}
-		return nil, fmt.Errorf("no answer: %w", err)
+		return nil, fmt.Errorf("no answer: %w", unanswered(err, "--admin"))
 	}
 	defer resp.Body.Close()
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	if err != nil {
-		return nil, fmt.Errorf("the answer broke off: %w", err)
+		return nil, fmt.Errorf("the answer broke off: %w; ask again, for a change may have been made", err)
 	}
 	if len(answer) > maxAnswer {
-		return nil, fmt.Errorf("the answer is larger than %d bytes", maxAnswer)
+		return nil, fmt.Errorf("the answer is larger than %d bytes; see that --admin is the private listener of an ahp-gateway", maxAnswer)
 	}
-	return &adminAnswer{resp.StatusCode, resp.Header.Get("ETag"), answer}, nil
+	return &adminAnswer{resp.StatusCode, resp.Header.Get("ETag"), answer, c.key}, nil
 }
 
 // read reads an answer's body.
 func (a *adminAnswer) read(v any) error {
 	if err := json.Unmarshal(a.body, v); err != nil {
-		return errors.New("the answer is not one of an ahp-gateway's admin API")
+		return fmt.Errorf("HTTP %d: the answer is not one of an ahp-gateway's admin API%s; see that --admin is its private listener", a.status, quotedLine(a.body, a.key))
 	}
 	return nil
+}
+
+// problem reads the answer to a request that failed, or returns an error that says
+// what answered in place of the API.
+func (a *adminAnswer) problem() (admin.Problem, error) {
+	var problem admin.Problem
+	if err := json.Unmarshal(a.body, &problem); err == nil && problem.Title != "" {
+		return problem, nil
+	}
+	said := quotedLine(a.body, a.key)
+	switch {
+	case a.status == http.StatusNotFound:
+		return problem, fmt.Errorf("HTTP 404: there is no admin API%s; write adminApi in the gateway file, and its private listener as --admin", said)
+	case a.status >= 300 && a.status < 400:
+		return problem, fmt.Errorf("HTTP %d: that is a redirect, and none is followed%s; write the URL of the private listener itself as --admin", a.status, said)
+	default:
+		return problem, fmt.Errorf("HTTP %d: what answers is not the admin API%s; see what stands between, and that --admin is the private listener", a.status, said)
+	}
 }
 
 // refusal reports what went wrong, if anything did: mistakes on standard error,
@@ -139,12 +145,9 @@ func (p program) refusal(a *adminAnswer, name string) error {
 	if a.status >= 200 && a.status < 300 {
 		return nil
 	}
-	var problem admin.Problem
-	if err := a.read(&problem); err != nil || problem.Title == "" {
-		if a.status == http.StatusNotFound {
-			return errors.New("HTTP 404: there is no admin API; has the gateway file adminApi, and is --admin its private listener?")
-		}
-		return fmt.Errorf("HTTP %d", a.status)
+	problem, err := a.problem()
+	if err != nil {
+		return err
 	}
 	for _, m := range problem.Mistakes {
 		if m.File == "" {

@@ -21,7 +21,7 @@ func (p program) configCommand() *cobra.Command {
 }
 
 func (p program) configPrintCommand() *cobra.Command {
-	file := ""
+	file, store := "", false
 	cmd := &cobra.Command{
 		Use:   "print",
 		Short: "Print the effective configuration, without secrets",
@@ -31,7 +31,10 @@ secrets the references are shown, of keys a shortened digest. Without --config i
 		Example: `  ahp-gateway config print
   ahp-gateway config print --config gateway.yaml`,
 		Args: noArguments("--config %s"),
-		RunE: action(func(context.Context) error {
+		RunE: action(func(ctx context.Context) error {
+			if store && file == "" {
+				return usage("--with-store needs --config, which says where Redis is")
+			}
 			if file == "" {
 				out, err := defaults()
 				if err != nil {
@@ -39,15 +42,17 @@ secrets the references are shown, of keys a shortened digest. Without --config i
 				}
 				return write(p.stdout, out)
 			}
-			f, warnings, err := config.Load(file, nil)
-			p.report(warnings, err)
+			l, err := loadFile(ctx, file, store)
+			p.report(l.warnings, err)
 			if err != nil {
 				return &exit{code: exitFailure}
 			}
-			return write(p.stdout, f.Print())
+			p.report(nil, l.outside())
+			return write(p.stdout, l.file.Print())
 		}),
 	}
 	cmd.Flags().StringVarP(&file, "config", "c", "", "gateway file")
+	cmd.Flags().BoolVar(&store, "with-store", false, withStoreUsage)
 	return cmd
 }
 

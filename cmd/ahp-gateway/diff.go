@@ -19,6 +19,8 @@ import (
 
 type diffOptions struct {
 	config, against, running, format string
+	tls                              tlsFiles
+	store                            bool
 }
 
 func (p program) diffCommand() *cobra.Command {
@@ -35,7 +37,8 @@ and failure policy, and how long that takes at worst before and after.
 Both sides are compared as "ahp-gateway config print" shows them: secrets are not
 compared, only what refers to them, and of keys only the first eight digits of
 the digest. Nothing is called but the private listener. Subscriptions that are
-discovered at load are in no chain. Which folder its tenants are in a running
+discovered at load are in no chain; tenants in Redis (adminApi.store: redis) are
+in a file only with --with-store, and in a running gateway always. Which folder its tenants are in a running
 gateway tells only while that is empty.
 
 --format json prints one document on standard output instead.
@@ -43,7 +46,9 @@ gateway tells only while that is empty.
 Exit codes: 0 no difference, 3 differences, 1 a mistake in a file or a gateway
 that does not answer, 2 wrong usage.`,
 		Example: `  ahp-gateway diff --config new.yaml --against gateway.yaml
-  ahp-gateway diff --config gateway.yaml --against-running http://127.0.0.1:8788`,
+  ahp-gateway diff --config gateway.yaml --against-running http://127.0.0.1:8788
+  ahp-gateway diff --config gateway.yaml --against-running https://gateway.example:8788 \
+      --ca-file roots.pem --cert-file me.crt --key-file me.key`,
 		Args: noArguments("--config %[1]s or --against %[1]s"),
 		RunE: action(func(ctx context.Context) error { return p.diff(ctx, o) }),
 	}
@@ -51,6 +56,8 @@ that does not answer, 2 wrong usage.`,
 	f.StringVarP(&o.config, "config", "c", "", "gateway file (required)")
 	f.StringVar(&o.against, "against", "", "gateway file to compare it with")
 	f.StringVar(&o.running, "against-running", "", "URL of the private listener of the gateway to compare it with")
+	o.tls.flags(f, "PEM chain of a client certificate, where --against-running asks for one")
+	f.BoolVar(&o.store, "with-store", false, withStoreUsage)
 	f.StringVar(&o.format, "format", "text", "text or json")
 	return cmd
 }
@@ -63,24 +70,35 @@ func (p program) diff(ctx context.Context, o diffOptions) error {
 		return usage("exactly one of --against and --against-running is needed")
 	case o.format != "text" && o.format != "json":
 		return usage("--format is %.64q; want text or json", o.format)
+	case o.running == "" && o.tls != tlsFiles{}:
+		return usage("--ca-file, --cert-file and --key-file are for --against-running")
 	}
 	running, err := privateURL(o.running)
 	if err != nil {
 		return err
 	}
-	after, warnings, err := config.Load(o.config, nil)
-	p.report(warnings, err)
+	client, err := o.tls.client()
+	if err != nil {
+		return err
+	}
+	l, err := loadFile(ctx, o.config, o.store)
+	p.report(l.warnings, err)
 	if err != nil {
 		return &exit{code: exitFailure}
 	}
+	p.report(nil, l.outside())
+	after := l.file
 	var before *config.File
 	if running != nil {
-		before, err = runningConfig(ctx, running)
+		before, err = runningConfig(ctx, client, running)
 		if err == nil && before.TenantsDir == "" {
 			after.TenantsDir = "" // what it has is not known
 		}
 	} else {
-		before, _, err = config.Load(o.against, nil)
+		l, err = loadFile(ctx, o.against, o.store)
+		if before = l.file; err == nil {
+			p.report(nil, l.outside())
+		}
 	}
 	if err != nil {
 		p.report(nil, err)
@@ -121,7 +139,7 @@ func privateURL(text string) (*url.URL, error) {
 }
 
 // runningConfig asks the gateway whose private listener is at base what it serves.
-func runningConfig(ctx context.Context, base *url.URL) (*config.File, error) {
+func runningConfig(ctx context.Context, client *http.Client, base *url.URL) (*config.File, error) {
 	at := base.JoinPath("/admin/config")
 	ctx, cancel := context.WithTimeout(ctx, runningTimeout)
 	defer cancel()
@@ -129,14 +147,14 @@ func runningConfig(ctx context.Context, base *url.URL) (*config.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	resp, err := client.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("the running gateway does not answer: %w", err)
+		return nil, fmt.Errorf("the running gateway does not answer: %w", unanswered(err, "--against-running"))
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s answers %d; want 200: is it the private listener?", at.Redacted(), resp.StatusCode)
+		said, _ := io.ReadAll(io.LimitReader(resp.Body, maxSaid)) // what there is of it
+		return nil, fmt.Errorf("%s answers %d%s; write the URL of the private listener, and its client certificate if it asks for one", at.Redacted(), resp.StatusCode, quotedLine(said, ""))
 	}
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxRunning+1))
 	switch {

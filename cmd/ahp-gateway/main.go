@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -122,6 +123,19 @@ func noArguments(instead string) cobra.PositionalArgs {
 			return nil
 		}
 		return usage("takes no arguments: write "+instead, quote(args[0]))
+	}
+}
+
+// theseArguments wants one argument for each name.
+func theseArguments(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) < len(names):
+			return usage("needs %s", strings.Join(names[len(args):], " and "))
+		case len(args) > len(names):
+			return usage("takes %s alone; leave %s out", strings.Join(names, " and "), quote(args[len(names)]))
+		}
+		return nil
 	}
 }
 

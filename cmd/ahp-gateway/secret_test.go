@@ -72,7 +72,7 @@ func TestSecretLife(t *testing.T) {
 	if r := tenant("", "secret", "set", "acme", "token"); r.code != 1 || !strings.Contains(r.stderr, "standard input is empty") {
 		t.Errorf("tenant secret set of nothing = %+v; want 1", r)
 	}
-	if r := tenant("x", "secret", "set", "acme", "../token"); r.code != 1 || !strings.Contains(r.stderr, "HTTP 404") {
+	if r := tenant("x", "secret", "set", "acme", "../token"); r.code != 1 || !strings.Contains(r.stderr, "HTTP 400: This cannot be the name of a secret. Write 1 to 64 lower-case letters") {
 		t.Errorf("tenant secret set of a bad name = %+v; want 1", r)
 	}
 

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -17,13 +18,14 @@ import (
 )
 
 type tenantOptions struct {
-	admin, keyEnv, caFile string
-	certFile, keyFile     string
-	allowHTTP             bool
-	timeout               time.Duration
-	format                string
+	admin, keyEnv string
+	tls           tlsFiles
+	allowHTTP     bool
+	timeout       time.Duration
+	format        string
 
 	file, ifMatch string
+	noKey, all    bool
 }
 
 func (p program) tenantCommand() *cobra.Command {
@@ -46,11 +48,9 @@ Exit codes: 0 success, 1 a mistake in the document or any other failure, 2 wrong
 	f := cmd.PersistentFlags()
 	f.StringVar(&o.admin, "admin", "http://127.0.0.1:8788", "the gateway's private listener")
 	f.StringVar(&o.keyEnv, "key-env", "AHP_ADMIN_KEY", "environment variable that holds the admin key")
-	f.StringVar(&o.caFile, "ca-file", "", "PEM bundle in place of the platform's trust roots")
-	f.StringVar(&o.certFile, "cert-file", "", "PEM chain of a client certificate; a key is then sent only if there is one")
-	f.StringVar(&o.keyFile, "key-file", "", "PEM private key of --cert-file")
+	o.tls.flags(f, "PEM chain of a client certificate; a key is then sent only if there is one")
 	f.BoolVar(&o.allowHTTP, "allow-http", false, "send the key over plain http to another machine")
-	f.DurationVar(&o.timeout, "timeout", 30*time.Second, "for everything")
+	f.DurationVar(&o.timeout, "timeout", 30*time.Second, "for everything, of secret reseal --all for each tenant")
 	f.StringVar(&o.format, "format", "text", "text or json")
 
 	add := &cobra.Command{
@@ -58,10 +58,13 @@ Exit codes: 0 success, 1 a mistake in the document or any other failure, 2 wrong
 		Short: "Add a tenant and print its key",
 		Long: `Adds the tenant whose document is read from --file or standard input: an object of
 the shape of a member of tenants in the gateway file, in YAML or JSON. Where it has
-no keys a key is made and printed once, alone on standard output: nothing keeps it.`,
-		Example: `  ahp-gateway tenant add --file acme.yaml > acme.key`,
-		Args:    noArguments("--file %s"),
-		RunE:    tenantAction(&o, p.addTenant),
+neither keys nor certificates a key is made and printed once, alone on standard
+output: nothing keeps it. With --no-key none is made, for a tenant that comes by
+tokens of auth alone.`,
+		Example: `  ahp-gateway tenant add --file acme.yaml > acme.key
+  ahp-gateway tenant add --file acme.yaml --no-key`,
+		Args: noArguments("--file %s"),
+		RunE: tenantAction(&o, p.addTenant),
 	}
 	list := &cobra.Command{
 		Use:   "list",
@@ -72,7 +75,7 @@ no keys a key is made and printed once, alone on standard output: nothing keeps 
 	get := &cobra.Command{
 		Use:   "get TENANT",
 		Short: "Print a tenant's document",
-		Args:  cobra.ExactArgs(1),
+		Args:  theseArguments("TENANT"),
 		RunE:  tenantAction(&o, p.getTenant),
 	}
 	put := &cobra.Command{
@@ -80,7 +83,7 @@ no keys a key is made and printed once, alone on standard output: nothing keeps 
 		Short:   "Replace a tenant's document",
 		Long:    "Replaces the tenant's document by that in --file or standard input, whatever it is\nnow, or with --if-match only if it is the one with that ETag.",
 		Example: `  ahp-gateway tenant put acme --file acme.yaml`,
-		Args:    cobra.ExactArgs(1),
+		Args:    theseArguments("TENANT"),
 		RunE:    tenantAction(&o, p.putTenant),
 	}
 	rotate := &cobra.Command{
@@ -88,27 +91,28 @@ no keys a key is made and printed once, alone on standard output: nothing keeps 
 		Short: "Make a new key and print it; the newest old one stays good",
 		Long: `Makes a new key and prints it once, alone on standard output. Of the keys before
 the newest stays good, until it is removed or the next rotation.`,
-		Args: cobra.ExactArgs(1),
+		Args: theseArguments("TENANT"),
 		RunE: tenantAction(&o, p.rotateKey),
 	}
 	removeKey := &cobra.Command{
 		Use:   "remove-key TENANT DIGEST",
 		Short: "Remove a key, named by 8 or more hexadecimal digits of its SHA-256",
-		Args:  cobra.ExactArgs(2),
+		Args:  theseArguments("TENANT", "DIGEST"),
 		RunE:  tenantAction(&o, p.removeKey),
 	}
 	remove := &cobra.Command{
 		Use:   "remove TENANT",
 		Short: "Remove a tenant",
 		Long:  "Removes the tenant, whatever its document is now, or with --if-match only if it is\nthe one with that ETag. Its keys are good no more.",
-		Args:  cobra.ExactArgs(1),
+		Args:  theseArguments("TENANT"),
 		RunE:  tenantAction(&o, p.removeTenant),
 	}
+	add.Flags().BoolVar(&o.noKey, "no-key", false, "make no key, for a tenant that comes by tokens alone")
 	for _, c := range []*cobra.Command{add, put} {
 		c.Flags().StringVarP(&o.file, "file", "f", "-", `the document; "-" is standard input`)
 	}
 	for _, c := range []*cobra.Command{put, remove} {
-		c.Flags().StringVar(&o.ifMatch, "if-match", "", "change the document with this ETag only")
+		c.Flags().StringVar(&o.ifMatch, "if-match", "", "change the document with this ETag only, with or without its quotes")
 	}
 	cmd.AddCommand(add, list, get, put, rotate, removeKey, remove, p.secretCommand(&o))
 	return cmd
@@ -128,6 +132,9 @@ func tenantAction(o *tenantOptions, f func(ctx context.Context, c *adminClient, 
 			if err != nil {
 				return err
 			}
+			if o.all { // each tenant has the time
+				return f(ctx, c, o, args)
+			}
 			ctx, cancel := context.WithTimeout(ctx, o.timeout)
 			defer cancel()
 			return f(ctx, c, o, args)
@@ -141,7 +148,7 @@ func (p program) document(o *tenantOptions) (name string, data []byte, err error
 	if o.file != "-" {
 		f, err := os.Open(o.file)
 		if err != nil {
-			return "", nil, err
+			return "", nil, fmt.Errorf("--file: %w", err)
 		}
 		defer f.Close()
 		in, name = f, o.file
@@ -151,7 +158,7 @@ func (p program) document(o *tenantOptions) (name string, data []byte, err error
 		return "", nil, fmt.Errorf("the document cannot be read: %w", err)
 	}
 	if len(data) > maxMessage {
-		return "", nil, fmt.Errorf("the document is larger than %d bytes", maxMessage)
+		return "", nil, fmt.Errorf("the document is larger than %d bytes, which no tenant's is", maxMessage)
 	}
 	return name, data, nil
 }
@@ -161,8 +168,12 @@ func (p program) addTenant(ctx context.Context, c *adminClient, o *tenantOptions
 	if err != nil {
 		return err
 	}
+	path := "tenants"
+	if o.noKey {
+		path += "?key=none"
+	}
 	var r admin.Result
-	if err := p.change(ctx, c, http.MethodPost, "tenants", name, data, "", &r); err != nil {
+	if err := p.change(ctx, c, http.MethodPost, path, name, data, "", &r); err != nil {
 		return err
 	}
 	return p.tell(o, &r, "added", p.stderr)
@@ -216,7 +227,7 @@ func (p program) removeKey(ctx context.Context, c *adminClient, o *tenantOptions
 // that of the document as it is now.
 func (p program) match(ctx context.Context, c *adminClient, o *tenantOptions, id string) (string, error) {
 	if o.ifMatch != "" {
-		return o.ifMatch, nil
+		return quotedTag(o.ifMatch), nil
 	}
 	answer, err := c.do(ctx, http.MethodGet, "tenants/"+segment(id), nil, "")
 	if err == nil {
@@ -226,6 +237,15 @@ func (p program) match(ctx context.Context, c *adminClient, o *tenantOptions, id
 		return "", err
 	}
 	return answer.etag, nil
+}
+
+// quotedTag returns an ETag, or several, or "*", as If-Match has it: a shell takes
+// the quotes of what somebody writes.
+func quotedTag(tag string) string {
+	if tag == "*" || strings.Contains(tag, `"`) {
+		return tag
+	}
+	return `"` + tag + `"`
 }
 
 // change has the API make a change.
@@ -275,7 +295,8 @@ func (p program) getTenant(ctx context.Context, c *adminClient, _ *tenantOptions
 	return write(p.stdout, escapeInvisible(answer.body))
 }
 
-func (p program) listTenants(ctx context.Context, c *adminClient, o *tenantOptions, _ []string) error {
+// everyTenant returns all pages of the list of tenants as one.
+func (p program) everyTenant(ctx context.Context, c *adminClient) (admin.Page, error) {
 	all := admin.Page{Tenants: []admin.Tenant{}}
 	for cursor := ""; ; {
 		path := "tenants?limit=500"
@@ -291,17 +312,24 @@ func (p program) listTenants(ctx context.Context, c *adminClient, o *tenantOptio
 			err = answer.read(&page)
 		}
 		if err != nil {
-			return err
+			return all, err
 		}
 		all.Tenants = append(all.Tenants, page.Tenants...)
 		all.LastGood = page.LastGood
 		if page.Next == "" {
-			break
+			return all, nil
 		}
 		if page.Next <= cursor { // what answers is no such API, and would never end
-			return errors.New("the pages of the list are not in order")
+			return all, errors.New("the pages of the list are not in order; see that --admin is the private listener of an ahp-gateway")
 		}
 		cursor = page.Next
+	}
+}
+
+func (p program) listTenants(ctx context.Context, c *adminClient, o *tenantOptions, _ []string) error {
+	all, err := p.everyTenant(ctx, c)
+	if err != nil {
+		return err
 	}
 	if o.format == "json" {
 		return p.writeJSON(all)

@@ -242,7 +242,7 @@ func TestTenantUsage(t *testing.T) {
 		{"tenant", 2, `a command is needed`},
 		{"tenant nonsense", 2, `unknown command "nonsense"`},
 		{"tenant add extra", 2, `takes no arguments: write --file extra`},
-		{"tenant get", 2, `accepts 1 arg`},
+		{"tenant get", 2, `needs TENANT`},
 		{"tenant list --format xml", 2, `--format is "xml"`},
 		{"tenant list --timeout 0s", 2, `--timeout is 0s`},
 		{"tenant list --key-env EMPTY", 2, `"EMPTY", which --key-env names, is not set`},

@@ -15,6 +15,7 @@ import (
 
 type validateOptions struct {
 	config, registration, format string
+	store                        bool
 }
 
 func (p program) validateCommand() *cobra.Command {
@@ -37,7 +38,13 @@ For a draft document it also prints the subscriptions that a harness needs which
 does not ask the gateway for them by hooks/configuration: the same that it would
 be answered, one JSON object on a line.
 
-Nothing is called: of a backend that lists no subscriptions it says that they are
+With --with-store the tenants in Redis (adminApi.store: redis) are checked too;
+without it a warning says that they are not. One that could not be served is a
+mistake.
+
+Warnings tell of stored secrets that a document refers to and that cannot be had.
+
+No backend is called: of one that lists no subscriptions it says that they are
 discovered at load, and leaves them out. Times and subscriptions of that document
 are then marked as incomplete.
 
@@ -47,12 +54,13 @@ Exit codes: 0 good, 1 bad, 2 wrong usage.`,
 		Example: `  ahp-gateway validate --config gateway.yaml
   ahp-gateway validate --registration hooks.json --format json`,
 		Args: noArguments("--config %[1]s or --registration %[1]s"),
-		RunE: action(func(context.Context) error { return p.validate(o) }),
+		RunE: action(func(ctx context.Context) error { return p.validate(ctx, o) }),
 	}
 	f := cmd.Flags()
 	f.StringVarP(&o.config, "config", "c", "", "gateway file to check")
 	f.StringVarP(&o.registration, "registration", "r", "", "registration document to check")
 	f.StringVar(&o.format, "format", "text", "text or json")
+	f.BoolVar(&o.store, "with-store", false, withStoreUsage)
 	return cmd
 }
 
@@ -70,16 +78,19 @@ type validation struct {
 	Harnesses []harness `json:"harnesses"`
 }
 
-func (p program) validate(o validateOptions) error {
+func (p program) validate(ctx context.Context, o validateOptions) error {
 	if (o.config == "") == (o.registration == "") {
 		return usage("exactly one of --config and --registration is needed")
+	}
+	if o.store && o.config == "" {
+		return usage("--with-store is for --config: a registration document has no tenants")
 	}
 	if o.format != "text" && o.format != "json" {
 		return usage("--format is %.64q; want text or json", o.format)
 	}
 	file := o.config + o.registration
 	v := validation{Mistakes: []config.Mistake{}, Warnings: []config.Mistake{}, Chains: []chain{}, Discovered: []discovered{}, Harnesses: []harness{}}
-	docs, warnings, err := checkDocuments(o)
+	docs, warnings, err := checkDocuments(ctx, o)
 	if err == nil {
 		v.Valid = true
 	} else if v.Mistakes = config.AsMistakes(err); len(v.Mistakes) == 0 {
@@ -134,7 +145,7 @@ func (d *documents) add(tenant string, budget time.Duration, reg *config.Registr
 
 // checkDocuments reads the document that o names, times its chains and finds
 // what is discovered only later.
-func checkDocuments(o validateOptions) (docs documents, warnings []config.Mistake, err error) {
+func checkDocuments(ctx context.Context, o validateOptions) (docs documents, warnings []config.Mistake, err error) {
 	if o.registration != "" {
 		reg, warnings, err := config.LoadRegistration(o.registration)
 		if err != nil {
@@ -143,9 +154,14 @@ func checkDocuments(o validateOptions) (docs documents, warnings []config.Mistak
 		err = docs.add("", 0, reg)
 		return docs, warnings, err
 	}
-	f, warnings, err := config.Load(o.config, nil)
+	l, err := loadFile(ctx, o.config, o.store)
 	if err != nil {
-		return docs, warnings, err
+		return docs, l.warnings, err
+	}
+	f := l.file
+	warnings = append(l.warnings, secretsAmiss(o.config, f)...)
+	if len(l.leftOut) > 0 {
+		return docs, warnings, l.leftOut
 	}
 	for i := range f.Tenants {
 		t := &f.Tenants[i]
