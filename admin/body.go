@@ -58,7 +58,7 @@ func (c *call) bodyOf(most int) ([]byte, *answer) {
 	case errors.As(err, &large):
 		return nil, bodyTooLarge.problem("It may have " + strconv.Itoa(most) + " bytes.")
 	case err != nil:
-		return nil, bodyBroken.problem("")
+		return nil, bodyBroken.problem("Send it again.")
 	}
 	return data, nil
 }
@@ -67,7 +67,7 @@ func (c *call) bodyOf(most int) ([]byte, *answer) {
 func (c *call) noBody() *answer {
 	data, refused := c.body()
 	if refused == nil && len(data) > 0 {
-		return bodyUnexpected.problem("")
+		return bodyUnexpected.problem("Send none.")
 	}
 	return refused
 }

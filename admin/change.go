@@ -53,7 +53,7 @@ func (c *call) createTenant() *answer {
 		case c.store == nil:
 			return notOurs.problem("The gateway file has no tenantsDir to put it into, or its store cannot be used.")
 		case c.served(c.tenant) != nil || refused == nil:
-			return tenantExists.problem("")
+			return tenantExists.problem("Choose another id, or replace its document with PUT.")
 		case refused.status != http.StatusNotFound:
 			return refused
 		}
@@ -121,7 +121,7 @@ func (c *call) inTurn(change func() *answer) *answer {
 	select {
 	case c.turn <- struct{}{}:
 	case <-c.r.Context().Done():
-		return busy.problem("Other changes are being made.")
+		return busy.problem("Other changes are being made. Try again.")
 	}
 	defer func() { <-c.turn }()
 	// The change before this one may have changed what is served.
@@ -201,7 +201,7 @@ func (c *call) apply(status int, sent, change *config.TenantDocument, old *store
 	}
 	c.generation = generation
 	if left != nil {
-		return storeFailed.problem("The tenant is removed. Its secrets are not: " + left.Error())
+		return storeFailed.problem("The tenant is removed. Its secrets are not: " + said(left))
 	}
 	result := Result{ID: c.tenant, Generation: generation, Key: key, Warnings: c.locate(sent, warnings)}
 	if change != nil {
@@ -220,13 +220,13 @@ func (c *call) refusal(sent *config.TenantDocument, err, failed error) *answer {
 	mistakes := config.AsMistakes(err)
 	switch {
 	case errors.Is(err, errNoLonger):
-		return unauthenticated.problem("What the key may do has changed while the request waited.")
+		return unauthenticated.problem("What the key may do has changed while the request waited. Send it again with one that may.")
 	case errors.Is(failed, ErrChanged):
-		return matchFailed.problem("It was changed by other means at the same time.")
+		return matchFailed.problem("It was changed by other means at the same time. Read it again.")
 	case errors.Is(err, ErrUnavailable):
-		return storeAbsent.problem(err.Error())
+		return storeAbsent.problem(said(err))
 	case failed != nil:
-		return storeFailed.problem(failed.Error())
+		return storeFailed.problem(said(failed))
 	case len(mistakes) > 0:
 		for _, m := range mistakes {
 			if m.File != c.store.Place(c.tenant) {
@@ -235,8 +235,8 @@ func (c *call) refusal(sent *config.TenantDocument, err, failed error) *answer {
 		}
 		return c.invalid(sent, mistakes)
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return busy.problem("Nothing has changed.")
+		return busy.problem("Nothing has changed. Try again.")
 	default:
-		return refusedChange.problem(err.Error())
+		return refusedChange.problem(said(err))
 	}
 }

@@ -225,6 +225,10 @@ func (r *rig) serve(req *http.Request) *reply {
 			// The members of one are not all of the kind that they are in another.
 			_ = json.Unmarshal(w.Body.Bytes(), v)
 		}
+		// What is refused says what to do, to people who do not know the program.
+		if a.status >= 400 && a.Detail == "" && len(a.Mistakes) == 0 || strings.Contains(a.Detail, "admin: ") || strings.Contains(a.Detail, "sealed: ") {
+			r.t.Errorf("%s %s = %s; want a detail that says what to do", req.Method, req.URL, a.body)
+		}
 	}
 	return a
 }

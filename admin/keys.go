@@ -69,7 +69,7 @@ func (c *call) deleteKey(start string) *answer {
 		kept := slices.DeleteFunc(places(digests), func(i int) bool { return strings.HasPrefix(digests[i], start) })
 		switch {
 		case len(kept) == len(digests):
-			return nil, noSuchKey.problem("")
+			return nil, noSuchKey.problem("The digests of its keys stand in its document, which GET shows.")
 		case !slices.ContainsFunc(kept, func(i int) bool { return slices.Contains(live, i) }):
 			return nil, onlyKey.problem("Add another one first, or delete the tenant.")
 		}

@@ -95,7 +95,7 @@ var kinds = [kindCount]struct {
 	badSecret:        {"bad-secret", http.StatusUnprocessableEntity, "The body is not usable as a secret."},
 	busy:             {"busy", http.StatusServiceUnavailable, "The change could not be made in time."},
 	storeFailed:      {"store-failed", http.StatusInternalServerError, "The store failed."},
-	storeAbsent:      {"store-unavailable", http.StatusServiceUnavailable, "The store cannot be had."},
+	storeAbsent:      {"store-unavailable", http.StatusServiceUnavailable, "The store of tenants cannot be reached, or must not be changed for now."},
 }
 
 // problem returns the answer that says what is wrong.
@@ -105,6 +105,15 @@ func (k kind) problem(detail string, mistakes ...config.Mistake) *answer {
 		Detail: bounded(detail), Mistakes: mistakes[:min(len(mistakes), maxMistakes)],
 	}
 	return &answer{status: p.Status, mediaType: "application/problem+json", body: marshal(p)}
+}
+
+// said returns an error without what tells programmers where it is from.
+func said(err error) string {
+	text := strings.TrimPrefix(err.Error(), ErrUnavailable.Error()+": ")
+	for _, prefix := range []string{"admin: ", "sealed: "} {
+		text = strings.TrimPrefix(text, prefix)
+	}
+	return text
 }
 
 // maxDetail bounds the text of a problem, in bytes.

@@ -59,7 +59,7 @@ func (c *call) listSecrets() *answer {
 	}
 	list, err := c.secretsOf()
 	if err != nil {
-		return storeFailed.problem(err.Error())
+		return storeFailed.problem(said(err))
 	}
 	return answerJSON(http.StatusOK, SecretList{list})
 }
@@ -75,9 +75,9 @@ func (c *call) putSecret() *answer {
 	case refused != nil:
 		return refused
 	case len(value) == 0:
-		return badSecret.problem("It is empty.")
+		return badSecret.problem("It is empty: send the secret itself.")
 	case bytes.ContainsAny(value, "\r\n\x00"):
-		return badSecret.problem("It has a line break or a NUL. Some programs put a line break at the end.")
+		return badSecret.problem("It has a line break or a NUL: send it without. Some programs put a line break at the end.")
 	}
 	return c.changeSecrets(func() (func() error, error) {
 		return c.secrets.Put(c.tenant, c.secret, string(value), time.Now())
@@ -121,7 +121,7 @@ func (c *call) changeSecrets(begin func() (undo func() error, err error)) *answe
 		})
 		switch {
 		case errors.Is(failed, sealed.ErrAbsent):
-			return noSuchSecret.problem("")
+			return noSuchSecret.problem("GET of its secrets lists those that there are.")
 		case errors.Is(failed, sealed.ErrFull):
 			return tooManySecrets.problem("It may have " + strconv.Itoa(sealed.MaxSecrets) + ". Delete one first.")
 		case err != nil:
@@ -131,7 +131,7 @@ func (c *call) changeSecrets(begin func() (undo func() error, err error)) *answe
 		result := Result{ID: c.tenant, Generation: generation, Warnings: c.locate(nil, warnings)}
 		list, err := c.secretsOf()
 		if err != nil {
-			return storeFailed.problem(err.Error())
+			return storeFailed.problem(said(err))
 		}
 		for i := range list {
 			if list[i].Name == c.secret { // it was set

@@ -19,28 +19,28 @@ type stored struct {
 func (c *call) stored() (*stored, *answer) {
 	if served := c.served(c.tenant); served != nil && !c.manages(served) {
 		if served.File == "" {
-			return nil, notOurs.problem("It is in the gateway file.")
+			return nil, notOurs.problem("It is in the gateway file: change it there.")
 		}
-		return nil, notOurs.problem("It is in " + served.File + ".")
+		return nil, notOurs.problem("It is in " + served.File + ": change it there.")
 	}
 	if c.store == nil {
-		return nil, noSuchTenant.problem("")
+		return nil, noSuchTenant.problem("GET " + Prefix + "tenants lists those that there are.")
 	}
 	data, err := c.store.Get(c.r.Context(), c.tenant)
 	switch {
 	case errors.Is(err, ErrAbsent):
-		return nil, noSuchTenant.problem("")
+		return nil, noSuchTenant.problem("GET " + Prefix + "tenants lists those that there are.")
 	case errors.Is(err, ErrForeign):
-		return nil, notOurs.problem(c.store.Place(c.tenant) + " is no regular file.")
+		return nil, notOurs.problem(c.store.Place(c.tenant) + " is no regular file: put one in its place, or change what it leads to.")
 	case err != nil:
 		return nil, failure(err)
 	}
 	doc, err := config.ParseTenant(c.store.Place(c.tenant), data)
 	if err != nil {
-		return nil, notOurs.problem("Its document was changed by hand and is not valid.", config.AsMistakes(err)...)
+		return nil, notOurs.problem("Its document was changed by hand and is not valid: correct it there.", config.AsMistakes(err)...)
 	}
 	if doc.ID() != c.tenant {
-		return nil, notOurs.problem(c.store.Place(c.tenant) + " was written by hand and holds another tenant.")
+		return nil, notOurs.problem(c.store.Place(c.tenant) + " was written by hand and holds another tenant: rename it.")
 	}
 	return &stored{doc, tagOf(data)}, nil
 }
@@ -52,9 +52,9 @@ func failure(err error) *answer {
 	case errors.Is(err, ErrAbsent), errors.Is(err, ErrForeign):
 		return nil
 	case errors.Is(err, ErrUnavailable):
-		return storeAbsent.problem(err.Error())
+		return storeAbsent.problem(said(err))
 	default:
-		return storeFailed.problem(err.Error())
+		return storeFailed.problem(said(err))
 	}
 }
 
@@ -76,7 +76,7 @@ func (c *call) matched() (*stored, *answer) {
 		return nil, badMatch.problem(`Write If-Match: "TAG".`)
 	}
 	if refused != nil {
-		return nil, matchFailed.problem("There is no such tenant.")
+		return nil, matchFailed.problem("It is removed. Add it with POST.")
 	}
 	if any {
 		return old, nil
@@ -86,7 +86,7 @@ func (c *call) matched() (*stored, *answer) {
 			return old, nil
 		}
 	}
-	return nil, matchFailed.problem("Its ETag is \"" + old.tag + "\".")
+	return nil, matchFailed.problem("Its ETag is \"" + old.tag + "\" now. Read it again, and send that one in If-Match.")
 }
 
 // parseMatch returns the tags of If-Match headers, or that they name any

@@ -304,7 +304,7 @@ func (f *follower) ready() error {
 	defer f.mu.Unlock()
 	switch {
 	case f.class != shared.OK:
-		return fmt.Errorf("%w: %s; nothing was changed", admin.ErrUnavailable, f.class)
+		return fmt.Errorf("%w: %s; nothing was changed", admin.ErrUnavailable, storeTrouble(f.class))
 	case !f.known:
 		return fmt.Errorf("%w: it is being read; nothing was changed", admin.ErrUnavailable)
 	case len(f.lost) > 0:
@@ -329,7 +329,7 @@ func (f *follower) Get(_ context.Context, id string) ([]byte, error) {
 		if class == shared.OK {
 			documents = found
 		} else if _, there := documents[id]; !there && !known {
-			return nil, fmt.Errorf("%w: %s", admin.ErrUnavailable, class)
+			return nil, fmt.Errorf("%w: %s", admin.ErrUnavailable, storeTrouble(class))
 		}
 	}
 	data, there := documents[id]
@@ -358,7 +358,7 @@ func (f *follower) edit(id string, data []byte, match string) error {
 	defer f.turn.Unlock()
 	found, class := f.docs.Get(id)
 	if class != shared.OK {
-		return fmt.Errorf("%w: %s; nothing was changed", admin.ErrUnavailable, class)
+		return fmt.Errorf("%w: %s; nothing was changed", admin.ErrUnavailable, storeTrouble(class))
 	}
 	old, there := found[id]
 	if there != (match != "") || there && tagOf(old) != match {
@@ -377,7 +377,7 @@ func (f *follower) edit(id string, data []byte, match string) error {
 	case shared.EditFull:
 		return fmt.Errorf("admin: the store holds %d documents, and takes no more", shared.MaxDocuments)
 	default:
-		return fmt.Errorf("%w: %s: it is not known whether the change was made, which is seen once it can be had again", admin.ErrUnavailable, class)
+		return fmt.Errorf("%w: it is not known whether the change was made, which is seen once it can be had again; %s", admin.ErrUnavailable, storeTrouble(class))
 	}
 	f.mu.Lock()
 	documents := make(map[string][]byte, len(f.documents)+1)
