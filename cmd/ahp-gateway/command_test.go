@@ -21,7 +21,7 @@ func TestUsage(t *testing.T) {
 		stdout string // a pattern; "" wants nothing
 		stderr string
 	}{
-		{nil, 2, "", `a command is needed\nRun 'ahp-gateway --help'`},
+		{nil, 2, "", `a command is needed; write one of completion, config, demo, diff, send, serve, tenant, validate, version\nRun 'ahp-gateway --help'`},
 		{[]string{"--help"}, 0, `(?s)asks every.*Examples:.*ahp-gateway demo`, ""},
 		{[]string{"help", "send"}, 0, `2 deny; 3 ask or\nchanged`, ""},
 		{[]string{"serve", "-h"}, 0, `SIGHUP reads the file`, ""},

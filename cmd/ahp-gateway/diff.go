@@ -65,7 +65,7 @@ that does not answer, 2 wrong usage.`,
 func (p program) diff(ctx context.Context, o diffOptions) error {
 	switch {
 	case o.config == "":
-		return usage("--config is needed")
+		return usage("--config is needed; write --config FILE with the gateway file")
 	case (o.against == "") == (o.running == ""):
 		return usage("exactly one of --against and --against-running is needed")
 	case o.format != "text" && o.format != "json":

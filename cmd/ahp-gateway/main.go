@@ -141,10 +141,22 @@ func theseArguments(names ...string) cobra.PositionalArgs {
 
 // needsCommand answers a call that names a group of commands and none of them.
 func needsCommand(cmd *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return usage("unknown command %.64q", args[0])
+	var names []string
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() {
+			names = append(names, c.Name())
+		}
 	}
-	return usage("a command is needed")
+	all := strings.Join(names, ", ")
+	if len(args) == 0 {
+		return usage("a command is needed; write one of %s", all)
+	}
+	if cmd.SuggestionsMinimumDistance = 1; len(args[0]) <= 64 {
+		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+			return usage("unknown command %q; did you mean %s?", args[0], strings.Join(near, " or "))
+		}
+	}
+	return usage("unknown command %.64q; write one of %s", args[0], all)
 }
 
 // action makes an error of a command that says nothing of an exit code one with

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/ahp-gateway/ahp-gateway/config"
 	"github.com/ahp-gateway/ahp-gateway/sealed"
@@ -30,7 +31,8 @@ func secretsAmiss(path string, f *config.File) []config.Mistake {
 				continue
 			}
 			looked[ref.Ref] = true
-			if _, err := secrets.Open(t.ID, ref.Ref); err == nil || errors.Is(err, sealed.ErrAbsent) {
+			_, err := secrets.Open(t.ID, ref.Ref)
+			if err == nil || errors.Is(err, sealed.ErrAbsent) {
 				continue
 			}
 			file := t.File
@@ -39,8 +41,8 @@ func secretsAmiss(path string, f *config.File) []config.Mistake {
 			}
 			warnings = append(warnings, config.Mistake{
 				File: file, Path: "secrets", Warning: true,
-				What:    fmt.Sprintf("the stored secret %s of tenant %s does not open: no key that is given has sealed it, or its file was changed", ref.Ref, t.ID),
-				Instead: fmt.Sprintf("write the key that has sealed it into adminApi.secretsKeys too, or set it again with tenant secret set %s %s; until then calls that need it fail", t.ID, ref.Ref),
+				What:    fmt.Sprintf("the stored secret %s of tenant %s cannot be used, %s", ref.Ref, t.ID, strings.TrimPrefix(err.Error(), "sealed: ")),
+				Instead: fmt.Sprintf("write the key that has sealed it into adminApi.secretsKeys too, or set it again with ahp-gateway tenant secret set %s %s; until then calls that need it fail", t.ID, ref.Ref),
 			})
 		}
 	}

@@ -62,7 +62,7 @@ func TestResealAll(t *testing.T) {
 	if err := json.Unmarshal([]byte(r.stdout), &came); err != nil || r.code != 1 || came.Tenants != 4 || len(came.Resealed) != 0 || len(came.Failed) != 1 {
 		t.Errorf("reseal --all --format json = %+v, %v; want nothing left to do but b", r, err)
 	}
-	const warned = "warning: secrets: the stored secret token of tenant b does not open: "
+	const warned = "warning: secrets: the stored secret token of tenant b cannot be used, it is no sealed secret: "
 	r = call(t, "", "validate", "--config", path)
 	if r.code != 0 || strings.Count(r.stderr, warned) != 1 || !strings.Contains(r.stderr, "tenant secret set b token") || strings.Contains(r.stderr, "of tenant a") || !strings.Contains(r.stderr, "no such secret of the tenant is stored") {
 		t.Errorf("validate = %+v; want a warning of b's secret, one of none's missing one, and none of a's", r)
@@ -74,6 +74,9 @@ func TestResealAll(t *testing.T) {
 	r = call(t, "", "validate", "--config", path, "--format", "json")
 	if err := json.Unmarshal([]byte(r.stdout), &v); err != nil || len(v.Warnings) != 4 {
 		t.Errorf("validate with the old key = %+v, %v; want four warnings", r, err)
+	}
+	if !strings.Contains(r.stdout, "the stored secret token of tenant a cannot be used, it is sealed by a key that is not given") {
+		t.Errorf("validate with the old key = %s; want why a's does not open", r.stdout)
 	}
 	checkInstead(t, v.Warnings)
 }

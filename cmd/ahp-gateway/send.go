@@ -300,7 +300,7 @@ func newClient(caFile string) (*http.Client, error) {
 		}
 		roots := x509.NewCertPool()
 		if !roots.AppendCertsFromPEM(pem) {
-			return nil, errors.New("--ca-file holds no PEM certificate")
+			return nil, errors.New("--ca-file holds no PEM certificate; write the path of a PEM bundle of root certificates")
 		}
 		transport.TLSClientConfig.RootCAs = roots
 	}

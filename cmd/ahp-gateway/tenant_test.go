@@ -240,7 +240,9 @@ func TestTenantUsage(t *testing.T) {
 		want string
 	}{
 		{"tenant", 2, `a command is needed`},
-		{"tenant nonsense", 2, `unknown command "nonsense"`},
+		{"tenant nonsense", 2, `unknown command "nonsense"; write one of add, get, list, put, remove, remove-key, rotate-key, secret`},
+		{"tenant lst", 2, `unknown command "lst"; did you mean list\?`},
+		{"tenant secret", 2, `a command is needed; write one of list, remove, reseal, set`},
 		{"tenant add extra", 2, `takes no arguments: write --file extra`},
 		{"tenant get", 2, `needs TENANT`},
 		{"tenant list --format xml", 2, `--format is "xml"`},
