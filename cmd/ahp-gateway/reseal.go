@@ -62,10 +62,10 @@ func (p program) resealAll(ctx context.Context, c *adminClient, o *tenantOptions
 	if o.format == "json" {
 		err = p.writeJSON(came)
 	} else {
-		err = write(p.stdout, fmt.Appendf(nil, "%d tenants looked at, secrets of %d encrypted under the first key\n", came.Tenants, len(came.Resealed)))
+		err = write(p.stdout, fmt.Appendf(nil, "tenants looked at: %d; encrypted under the first key just now: those of %d\n", came.Tenants, len(came.Resealed)))
 	}
 	if err == nil && len(came.Failed) > 0 {
-		err = fmt.Errorf("%d tenants have secrets that are not under the first key; keep the other keys, see to these and run it again", len(came.Failed))
+		err = fmt.Errorf("tenants with secrets that are not under the first key: %d; keep the other keys, see to these and run it again", len(came.Failed))
 	}
 	return err
 }

@@ -42,7 +42,7 @@ func TestResealAll(t *testing.T) {
 			t.Fatalf("tenant secret set = %+v; want 0 and no warning", r)
 		}
 	}
-	if r := tenant("", "secret", "reseal", "--all"); r.code != 0 || r.stdout != "4 tenants looked at, secrets of 0 encrypted under the first key\n" {
+	if r := tenant("", "secret", "reseal", "--all"); r.code != 0 || r.stdout != "tenants looked at: 4; encrypted under the first key just now: those of 0\n" {
 		t.Errorf("reseal --all of what is under the first key = %+v; want nothing done", r)
 	}
 	put(t, path, keysOf("new", "old"))
@@ -50,8 +50,8 @@ func TestResealAll(t *testing.T) {
 	put(t, filepath.Join(dir, "tenants/.secrets/b/token"), "not sealed")
 	p.stderr.await(t, `configuration reloaded`, 7)
 	r := tenant("", "secret", "reseal", "--all")
-	if r.code != 1 || r.stdout != "4 tenants looked at, secrets of 2 encrypted under the first key\n" ||
-		!strings.Contains(r.stderr, "tenant b: secret token does not open; set it again, or remove it\n") || !strings.Contains(r.stderr, "1 tenants have secrets that are not under the first key; keep the other keys") {
+	if r.code != 1 || r.stdout != "tenants looked at: 4; encrypted under the first key just now: those of 2\n" ||
+		!strings.Contains(r.stderr, "tenant b: secret token does not open; set it again, or remove it\n") || !strings.Contains(r.stderr, "tenants with secrets that are not under the first key: 1; keep the other keys") {
 		t.Errorf("reseal --all = %+v; want two done, and b named", r)
 	}
 	if r := tenant("", "secret", "list", "c"); !strings.Contains(r.stdout, "good") || strings.Contains(r.stdout, "older") {
