@@ -193,3 +193,27 @@ func TestTwoMistakesTwoLines(t *testing.T) {
 		}
 	}
 }
+
+// More warnings and mistakes than are kept may all come of one mistake.
+func TestManyOfOneMistake(t *testing.T) {
+	var text strings.Builder
+	text.WriteString("tenantsDir: tenants\nadminApi: {keys: [{env: GOOD_KEY}], secretsKey: {env: SECRETS_KEY}, secretsDirx: secrets}\ntenants:\n")
+	for i := range maxMistakes + 5 {
+		id := "t" + itoa(i)
+		text.WriteString("  - " + strings.NewReplacer("\n", "", `"acme"`, `"`+id+`"`, strings.Repeat("a", 64), strings.Repeat("0", 60-len(itoa(i)))+itoa(i)+"aaaa").Replace(storedTenant) + "\n")
+	}
+	dir := write(t, map[string]string{"gateway.yaml": text.String(), "tenants/.keep": ""})
+	_, warnings, err := Load(filepath.Join(dir, "gateway.yaml"), testEnv)
+	if ms := AsMistakes(err); len(ms) != 1 || ms[0].Path != "adminApi.secretsDirx" || len(warnings) != 0 {
+		t.Errorf("Load = %d warnings, %v; want the misspelt key alone", len(warnings), err)
+	}
+	// So may mistakes, the last of which is the one that all come of.
+	many := "zzz: 1\n" + strings.Replace(text.String(), "secretsDirx: secrets", "secretsDir: secrets", 1)
+	many = strings.NewReplacer("adminApi: {", "adminApix: {").Replace(many)
+	dir = write(t, map[string]string{"gateway.yaml": many, "tenants/.keep": ""})
+	_, _, err = Load(filepath.Join(dir, "gateway.yaml"), testEnv)
+	ms := AsMistakes(err)
+	if len(ms) != 3 || ms[0].Path != "zzz" || ms[1].Path != "adminApix" || !strings.Contains(ms[2].What, "more like these") {
+		t.Errorf("Load = %d mistakes, %.300v; want the unknown keys, and that there were more", len(ms), err)
+	}
+}

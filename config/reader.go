@@ -61,6 +61,7 @@ type reader struct {
 
 	mistakes, warnings     []Mistake
 	moreMistakes, moreWarn int
+	own                    bool // mistakes are full, and none of them comes of another
 	known                  map[Mistake]bool
 }
 
@@ -131,6 +132,13 @@ func (r *reader) add(m Mistake) {
 	case r.known[m]:
 	case len(*kept) >= maxMistakes:
 		*more++
+		if !m.Warning && !r.own && m.cause == (cause{}) {
+			// What others come of is worth more than one of them.
+			i := slices.IndexFunc(*kept, func(m Mistake) bool { return m.cause != cause{} })
+			if r.own = i < 0; !r.own {
+				(*kept)[i], r.known[m] = m, true
+			}
+		}
 	default:
 		r.known[m] = true
 		*kept = append(*kept, m)
@@ -160,7 +168,7 @@ func (r *reader) ordered(ms []Mistake, more int) []Mistake {
 			cmp.Compare(a.Col, b.Col),
 		)
 	})
-	if more > 0 {
+	if more > 0 && len(ms) > 0 { // else they came of another mistake, like these
 		last := ms[len(ms)-1]
 		ms = append(ms, Mistake{
 			File: last.File, Warning: last.Warning,
