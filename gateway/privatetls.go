@@ -39,7 +39,7 @@ func (g *Gateway) loadPrivateTLS() (*privateTLS, error) {
 	secured.tls.ClientCAs, secured.tls.ClientAuth = roots, tls.VerifyClientCertIfGiven
 	// A session that is taken up again would take with it what was trusted then.
 	secured.tls.SessionTicketsDisabled = true
-	secured.trust = &clientTrust{roots, secured.tls}
+	secured.trust = &clientTrust{roots: roots, tls: secured.tls}
 	return secured, nil
 }
 
@@ -56,6 +56,7 @@ func (g *Gateway) privateHandshakes() *tls.Config {
 func (g *Gateway) knownClients(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/healthz" && r.URL.Path != "/readyz" && !g.Admits(r) {
+			w.Header().Set("Connection", "close") // a client with a newer certificate shows it on another one
 			plain(w, http.StatusForbidden, "a client certificate is needed")
 			return
 		}

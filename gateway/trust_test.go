@@ -64,11 +64,58 @@ func TestCertificateEndsDuringAConnection(t *testing.T) {
 	if got := askAs(r, public, "e2", ""); got != "HTTP 401" {
 		t.Errorf("an event after the end = %s; want HTTP 401", got)
 	}
+	if got := askPrivate(t, private, r.AdminURL()+"/healthz"); got != 200 {
+		t.Errorf("GET of health after the end = %d; want 200", got)
+	}
 	if got := askPrivate(t, private, r.AdminURL()+"/admin/backends"); got != 403 {
 		t.Errorf("GET after the end = %d; want 403", got)
 	}
-	if got := askPrivate(t, private, r.AdminURL()+"/healthz"); got != 200 {
-		t.Errorf("GET of health after the end = %d; want 200", got)
+}
+
+// Where a certificate is required, a key is nothing without one that holds. In
+// either case the connection ends with the refusal, so that a client that has a
+// newer certificate shows it.
+func TestRefusedConnectionsEnd(t *testing.T) {
+	_, doc := denies(t, "acme")
+	for mode, want := range map[string]string{"optional": "HTTP 401", "required": "HTTP 403"} {
+		dir, before, after := t.TempDir(), newAuthority(t), newAuthority(t)
+		before.write(dir, "clients.pem")
+		text := mutual(dir, mode, doc, doc) +
+			fmt.Sprintf("adminTLS: {certFile: %[1]s/server.crt, keyFile: %[1]s/server.key, clientCAFile: %[1]s/clients.pem}\n", dir)
+		r := start(t, text)
+		mine := before.client("spiffe://acme/agent")
+		client, keyed := before.with(nil), onOne(t, before.with(mine))
+		settings(client).GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return mine, nil }
+		if got := askAs(r, client, "e1", ""); got != "deny: acme" {
+			t.Errorf("%s: certificate = %s; want a decision", mode, got)
+		}
+		if got := askAs(r, keyed, "e2", "Bearer acme-key"); got != "deny: acme" {
+			t.Errorf("%s: certificate and key = %s; want a decision", mode, got)
+		}
+		if got := askPrivate(t, client, r.AdminURL()+"/admin/backends"); got != 200 {
+			t.Errorf("%s: GET = %d; want 200", mode, got)
+		}
+		mine = after.client("spiffe://acme/agent")
+		save(t, dir, "clients.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: after.cert.Raw})))
+		if _, err := r.Reload(t.Context(), parse(t, text)); err != nil {
+			t.Fatal(err)
+		}
+		for n, want := range []string{want, "deny: acme"} {
+			if got := askAs(r, client, fmt.Sprint("e3", n), ""); got != want {
+				t.Errorf("%s: request %d of a client with a newer certificate = %s; want %s", mode, n+1, got, want)
+			}
+		}
+		for n, want := range []int{403, 200} {
+			if got := askPrivate(t, client, r.AdminURL()+"/admin/backends"); got != want {
+				t.Errorf("%s: GET %d by a client with a newer certificate = %d; want %d", mode, n+1, got, want)
+			}
+		}
+		want := map[string][]string{"optional": {"deny: acme", "deny: acme"}, "required": {"HTTP 403", "no connection"}}[mode]
+		for n, want := range want {
+			if got := askAs(r, keyed, fmt.Sprint("e4", n), "Bearer acme-key"); got != want {
+				t.Errorf("%s: request %d with a key, beside a certificate that does not hold = %s; want %s", mode, n+1, got, want)
+			}
+		}
 	}
 }
 
