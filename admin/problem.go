@@ -46,6 +46,7 @@ const (
 	matchNeeded
 	matchFailed
 	tenantExists
+	secretsLeft
 	notOurs
 	tooManyKeys
 	onlyKey
@@ -82,6 +83,7 @@ var kinds = [kindCount]struct {
 	matchNeeded:      {"if-match-needed", http.StatusPreconditionRequired, "If-Match is needed."},
 	matchFailed:      {"if-match-failed", http.StatusPreconditionFailed, "The tenant has been changed meanwhile."},
 	tenantExists:     {"exists", http.StatusConflict, "There is a tenant of this id already."},
+	secretsLeft:      {"secrets-left", http.StatusConflict, "Secrets of an earlier tenant of this id are stored."},
 	notOurs:          {"not-managed", http.StatusConflict, "The tenant is not one that this API changes."},
 	tooManyKeys:      {"too-many-keys", http.StatusConflict, "The tenant has two keys already."},
 	onlyKey:          {"only-key", http.StatusConflict, "It is the tenant's only key."},

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"mime"
 	"net/http"
@@ -53,8 +54,24 @@ func (c *call) mayHaveSecrets() *answer {
 	return nil
 }
 
+// mayLoseSecrets is mayHaveSecrets for what shows or removes them: a tenant that
+// is no more can have left some.
+func (c *call) mayLoseSecrets() *answer {
+	refused := c.mayHaveSecrets()
+	if refused == nil || refused.status != http.StatusNotFound || c.store == nil || c.secrets == nil {
+		return refused
+	}
+	switch left, err := c.secrets.Holds(c.tenant); {
+	case err != nil:
+		return storeFailed.problem(err.Error())
+	case left:
+		return nil
+	}
+	return refused
+}
+
 func (c *call) listSecrets() *answer {
-	if refused := c.mayHaveSecrets(); refused != nil {
+	if refused := c.mayLoseSecrets(); refused != nil {
 		return refused
 	}
 	list, err := c.secretsOf()
@@ -79,7 +96,7 @@ func (c *call) putSecret() *answer {
 	case bytes.ContainsAny(value, "\r\n\x00"):
 		return badSecret.problem("It has a line break or a NUL. Some programs put a line break at the end.")
 	}
-	return c.changeSecrets(func() (func() error, error) {
+	return c.changeSecrets(c.mayHaveSecrets, func() (func() error, error) {
 		return c.secrets.Put(c.tenant, c.secret, string(value), time.Now())
 	})
 }
@@ -89,22 +106,40 @@ func (c *call) deleteSecret() *answer {
 	if refused := c.noBody(); refused != nil {
 		return refused
 	}
-	return c.changeSecrets(func() (func() error, error) { return c.secrets.Delete(c.tenant, c.secret) })
+	return c.changeSecrets(c.mayLoseSecrets, func() (func() error, error) { return c.secrets.Delete(c.tenant, c.secret) })
 }
 
-// changeSecrets has the gateway serve the tenant with a secret changed, and
-// answers. What begin does is taken back where the gateway cannot be served so.
-func (c *call) changeSecrets(begin func() (undo func() error, err error)) *answer {
+// changeSecrets has the gateway serve the tenant with a secret changed, if may
+// refuses nothing, and answers. What begin does is taken back where the gateway
+// cannot be served so, and where the tenant is another by then: what was meant for
+// the one that was asked about is not left to one that another replica made since.
+func (c *call) changeSecrets(may func() *answer, begin func() (undo func() error, err error)) *answer {
 	return c.inTurn(func() *answer {
-		if refused := c.mayHaveSecrets(); refused != nil {
+		// Before it is looked at, so that what changes in between counts too.
+		was, err := c.documentTag()
+		if refused := may(); refused != nil {
 			return refused
+		}
+		if err != nil {
+			return cmp.Or(failure(err), storeFailed.problem(err.Error()))
 		}
 		var warnings []config.Mistake
 		var failed error
 		generation, err := c.options.Apply(c.r.Context(), Change{
 			Begin: func() (undo func() error, err error) {
-				undo, failed = begin()
-				return undo, failed
+				if undo, failed = begin(); failed != nil {
+					return nil, failed
+				}
+				switch is, err := c.documentTag(); {
+				case err != nil:
+					failed = err
+				case is != was:
+					failed = ErrChanged
+				default:
+					return undo, nil
+				}
+				failed = errors.Join(failed, undo())
+				return nil, failed
 			},
 			Check: func(all []config.Mistake) error {
 				if !c.stillMay() {
@@ -122,6 +157,8 @@ func (c *call) changeSecrets(begin func() (undo func() error, err error)) *answe
 		switch {
 		case errors.Is(failed, sealed.ErrAbsent):
 			return noSuchSecret.problem("")
+		case errors.Is(failed, ErrChanged):
+			return busy.problem("The tenant was changed by other means at the same time. Nothing has changed.")
 		case errors.Is(failed, sealed.ErrFull):
 			return tooManySecrets.problem("It may have " + strconv.Itoa(sealed.MaxSecrets) + ". Delete one first.")
 		case err != nil:
@@ -149,10 +186,42 @@ func (c *call) resealSecrets() *answer {
 	if refused := c.emptyPost("application/json"); refused != nil {
 		return refused
 	}
-	return c.changeSecrets(func() (func() error, error) {
+	return c.changeSecrets(c.mayHaveSecrets, func() (func() error, error) {
 		_, err := c.secrets.Reseal(c.tenant)
 		return func() error { return nil }, err // they say what they said before
 	})
+}
+
+// documentTag returns the tag of the tenant's document, "" where there is none.
+func (c *call) documentTag() (string, error) {
+	if c.store == nil {
+		return "", nil
+	}
+	data, err := c.store.Get(c.r.Context(), c.tenant)
+	switch {
+	case errors.Is(err, ErrAbsent):
+		return "", nil
+	case err != nil:
+		return "", err
+	}
+	return tagOf(data), nil
+}
+
+// errSecretsLeft says that secrets are stored of a tenant that there is not.
+var errSecretsLeft = errors.New("admin: secrets of an earlier tenant of this id are stored")
+
+// noSecretsLeft reports as an error that the tenant, which is to be made, would
+// find secrets. They are not removed for it: another replica may be making it
+// too, or whoever removed its document by hand may want to put that back.
+func (c *call) noSecretsLeft() error {
+	if c.secrets == nil {
+		return nil
+	}
+	left, err := c.secrets.Holds(c.tenant)
+	if err == nil && left {
+		err = errSecretsLeft
+	}
+	return err
 }
 
 // clearSecrets removes the tenant's stored secrets, if there are any.

@@ -440,9 +440,9 @@ func (c *call) apply(status int, sent, change *config.TenantDocument, old *store
 	var warnings []config.Mistake
 	var failed, left error // of the store, and of secrets that stay
 	var begin func() (undo func() error, err error)
-	if old == nil { // a tenant of that id before, which others removed, leaves nothing to it
+	if old == nil { // it must not have the secrets of another of its id
 		begin = func() (func() error, error) {
-			failed = c.clearSecrets()
+			failed = c.noSecretsLeft()
 			return func() error { return nil }, failed
 		}
 	}
@@ -509,6 +509,8 @@ func (c *call) refusal(sent *config.TenantDocument, err, failed error) *answer {
 	switch {
 	case errors.Is(err, errNoLonger):
 		return unauthenticated.problem("What the key may do has changed while the request waited.")
+	case errors.Is(failed, errSecretsLeft):
+		return secretsLeft.problem("List them, and remove those that are not for the new one, each by its name: " + Prefix + "tenants/" + c.tenant + "/secrets.")
 	case errors.Is(failed, ErrChanged):
 		return matchFailed.problem("It was changed by other means at the same time.")
 	case errors.Is(err, ErrUnavailable):
