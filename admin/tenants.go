@@ -510,7 +510,7 @@ func (c *call) refusal(sent *config.TenantDocument, err, failed error) *answer {
 	case errors.Is(err, errNoLonger):
 		return unauthenticated.problem("What the key may do has changed while the request waited.")
 	case errors.Is(failed, errSecretsLeft):
-		return secretsLeft.problem("List them, and remove those that are not for the new one, each by its name: " + Prefix + "tenants/" + c.tenant + "/secrets.")
+		return secretsLeft.problem("Remove them first: DELETE " + Prefix + "tenants/" + c.tenant + "/secrets/NAME, which is ahp-gateway tenant secret remove " + c.tenant + " NAME; GET or list shows their names.")
 	case errors.Is(failed, ErrChanged):
 		return matchFailed.problem("It was changed by other means at the same time.")
 	case errors.Is(err, ErrUnavailable):

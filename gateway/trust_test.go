@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
@@ -37,7 +38,7 @@ func settings(client *http.Client) *tls.Config {
 func onOne(t testing.TB, client *http.Client) *http.Client {
 	t.Helper()
 	dialled := false
-	client.Transport.(*http.Transport).DialTLS = func(network, address string) (net.Conn, error) {
+	client.Transport.(*http.Transport).DialTLSContext = func(_ context.Context, network, address string) (net.Conn, error) {
 		if dialled {
 			return nil, fmt.Errorf("a second connection to %s", address)
 		}
@@ -135,7 +136,7 @@ func TestNoSessionIsTakenUpAgain(t *testing.T) {
 					t.Fatalf("%s listener, %s: %v", listener, tls.VersionName(version), err)
 				}
 				// Tickets come in front of the first answer.
-				client := &http.Client{Transport: &http.Transport{DialTLS: func(string, string) (net.Conn, error) { return c, nil }}}
+				client := &http.Client{Transport: &http.Transport{DialTLSContext: func(context.Context, string, string) (net.Conn, error) { return c, nil }}}
 				resp, err := client.Get("https://127.0.0.1/healthz")
 				if err != nil {
 					t.Fatal(err)
