@@ -3,6 +3,7 @@ package admin
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"mime"
 	"net/http"
@@ -96,8 +97,17 @@ func (c *call) putSecret() *answer {
 	case bytes.ContainsAny(value, "\r\n\x00"):
 		return badSecret.problem("It has a line break or a NUL. Some programs put a line break at the end.")
 	}
-	return c.changeSecrets(c.mayHaveSecrets, func() (func() error, error) {
-		return c.secrets.Put(c.tenant, c.secret, string(value), time.Now())
+	return c.changeSecrets(c.mayHaveSecrets, func(unchanged func() error) (func() error, error) {
+		undo, err := c.secrets.Put(c.tenant, c.secret, string(value), time.Now())
+		if err != nil {
+			return nil, err
+		}
+		// What was meant for the tenant that was asked about is not left to one that
+		// another replica has made since.
+		if err := unchanged(); err != nil {
+			return nil, errors.Join(err, undo())
+		}
+		return undo, nil
 	})
 }
 
@@ -106,40 +116,47 @@ func (c *call) deleteSecret() *answer {
 	if refused := c.noBody(); refused != nil {
 		return refused
 	}
-	return c.changeSecrets(c.mayLoseSecrets, func() (func() error, error) { return c.secrets.Delete(c.tenant, c.secret) })
+	return c.changeSecrets(c.mayLoseSecrets, func(unchanged func() error) (func() error, error) {
+		undo, err := c.secrets.Delete(c.tenant, c.secret)
+		return func() error {
+			// Another replica may have removed the tenant, and its secrets with it:
+			// then this one must not come back.
+			if err := unchanged(); err != nil {
+				return err
+			}
+			return undo()
+		}, err
+	})
 }
 
 // changeSecrets has the gateway serve the tenant with a secret changed, if may
 // refuses nothing, and answers. What begin does is taken back where the gateway
-// cannot be served so, and where the tenant is another by then: what was meant for
-// the one that was asked about is not left to one that another replica made since.
-func (c *call) changeSecrets(may func() *answer, begin func() (undo func() error, err error)) *answer {
+// cannot be served so. Nothing is done where the tenant's document is another one
+// by the time of its turn, which unchanged reports at any later time too.
+func (c *call) changeSecrets(may func() *answer, begin func(unchanged func() error) (undo func() error, err error)) *answer {
 	return c.inTurn(func() *answer {
-		// Before it is looked at, so that what changes in between counts too.
-		was, err := c.documentTag()
+		was, err := c.documentTag() // first, so that what happens in between counts
 		if refused := may(); refused != nil {
 			return refused
 		}
 		if err != nil {
 			return cmp.Or(failure(err), storeFailed.problem(err.Error()))
 		}
+		unchanged := func() error {
+			is, err := c.documentTag()
+			if err == nil && is != was {
+				err = ErrChanged
+			}
+			return err
+		}
 		var warnings []config.Mistake
 		var failed error
 		generation, err := c.options.Apply(c.r.Context(), Change{
 			Begin: func() (undo func() error, err error) {
-				if undo, failed = begin(); failed != nil {
-					return nil, failed
+				if failed = unchanged(); failed == nil {
+					undo, failed = begin(unchanged)
 				}
-				switch is, err := c.documentTag(); {
-				case err != nil:
-					failed = err
-				case is != was:
-					failed = ErrChanged
-				default:
-					return undo, nil
-				}
-				failed = errors.Join(failed, undo())
-				return nil, failed
+				return undo, failed
 			},
 			Check: func(all []config.Mistake) error {
 				if !c.stillMay() {
@@ -186,7 +203,7 @@ func (c *call) resealSecrets() *answer {
 	if refused := c.emptyPost("application/json"); refused != nil {
 		return refused
 	}
-	return c.changeSecrets(c.mayHaveSecrets, func() (func() error, error) {
+	return c.changeSecrets(c.mayHaveSecrets, func(func() error) (func() error, error) {
 		_, err := c.secrets.Reseal(c.tenant)
 		return func() error { return nil }, err // they say what they said before
 	})
@@ -197,7 +214,8 @@ func (c *call) documentTag() (string, error) {
 	if c.store == nil {
 		return "", nil
 	}
-	data, err := c.store.Get(c.r.Context(), c.tenant)
+	// What has begun is taken back also where nobody waits for the answer any more.
+	data, err := c.store.Get(context.WithoutCancel(c.r.Context()), c.tenant)
 	switch {
 	case errors.Is(err, ErrAbsent):
 		return "", nil

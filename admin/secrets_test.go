@@ -242,6 +242,68 @@ func TestSecretsBesideAnotherReplica(t *testing.T) {
 	}
 }
 
+// counted is a store of which a test knows the next call but so many of Get.
+type counted struct {
+	admin.Store
+	left int
+	call func()
+}
+
+func (s *counted) Get(ctx context.Context, id string) ([]byte, error) {
+	if s.left--; s.left == 0 {
+		s.call()
+	}
+	return s.Store.Get(ctx, id)
+}
+
+// Taking a change of a secret back brings nothing back that another replica has
+// removed with its tenant meanwhile, at whatever point that is.
+func TestRemovedSecretsStayRemoved(t *testing.T) {
+	for _, o := range []struct {
+		method, body string
+		refuse       bool // the gateway cannot be served with the change
+	}{
+		{"PUT", "hunter2", false}, {"PUT", "hunter2", true}, {"DELETE", "", false}, {"DELETE", "", true},
+	} {
+		for point := 1; ; point++ {
+			r := storing(t)
+			r.do("PUT", "tenants/acme/secrets/token", secretValue, asText)
+			other, happened := r.secrets(r.file), false
+			r.store = &counted{r.store, point, func() {
+				happened = true
+				if err := os.Remove(r.tenants("acme.yaml")); err != nil {
+					t.Fatal(err)
+				}
+				if err := other.Clear("acme"); err != nil {
+					t.Fatal(err)
+				}
+				r.write("tenants/acme.yaml", document("acme", "another-key-of-acme"))
+			}}
+			if err := r.api.Use(r.file, r.store, r.secrets(r.file), false); err != nil {
+				t.Fatal(err)
+			}
+			if o.refuse {
+				r.refuse = errors.New("it cannot be served")
+			}
+			a := r.do(o.method, "tenants/acme/secrets/token", o.body, asText)
+			if !happened {
+				if point < 4 {
+					t.Errorf("%s reads the document %d times; want it looked at before and after", o.method, point-1)
+				}
+				break
+			}
+			got, err := other.Open("acme", "token")
+			if got == secretValue || err != nil && !errors.Is(err, sealed.ErrAbsent) {
+				t.Errorf("%s (refused %t), another tenant made at point %d: secret = %q, %v; want nothing of the tenant before", o.method, o.refuse, point, got, err)
+			}
+			// What is set before the first look is set for whoever is there then.
+			if point > 1 && (got != "" || a.status == 200) {
+				t.Errorf("%s (refused %t), another tenant made at point %d = %d %s, secret %q; want nothing changed", o.method, o.refuse, point, a.status, a.body, got)
+			}
+		}
+	}
+}
+
 func TestSecretsThatAreRefused(t *testing.T) {
 	r := storing(t)
 	r.do("PUT", "tenants/acme/secrets/token", secretValue, asText)

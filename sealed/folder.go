@@ -203,7 +203,8 @@ func (f *Folder) Holds(tenant string) (bool, error) {
 }
 
 // Put sets a secret, durably and at once: whoever reads finds the old value or
-// the new one. undo, where there is no error, puts back what was there.
+// the new one. undo, where there is no error, puts back what was there, unless
+// another process has set or removed the secret since.
 func (f *Folder) Put(tenant, name, value string, now time.Time) (undo func() error, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -219,10 +220,11 @@ func (f *Folder) Put(tenant, name, value string, now time.Time) (undo func() err
 		return nil, err
 	}
 	plain := binary.BigEndian.AppendUint64(nil, uint64(now.Unix()))
-	if err := f.write(tenant, name, f.keys[0].seal(tenant, name, append(plain, value...)), always); err != nil {
-		return nil, errors.Join(err, f.restore(tenant, name, before))
+	data := f.keys[0].seal(tenant, name, append(plain, value...))
+	if err := f.write(tenant, name, data, always); err != nil {
+		return nil, errors.Join(err, f.restore(tenant, name, data, before))
 	}
-	return f.undo(tenant, name, before), nil
+	return f.undo(tenant, name, data, before), nil
 }
 
 // Delete removes a secret, as Put sets one. It fails with ErrAbsent where there
@@ -238,25 +240,45 @@ func (f *Folder) Delete(tenant, name string) (undo func() error, err error) {
 		return nil, err
 	}
 	if err := f.remove(tenant, name); err != nil {
-		return nil, errors.Join(err, f.restore(tenant, name, before))
+		return nil, errors.Join(err, f.restore(tenant, name, nil, before))
 	}
-	return f.undo(tenant, name, before), nil
+	return f.undo(tenant, name, nil, before), nil
 }
 
-func (f *Folder) undo(tenant, name string, before []byte) func() error {
+func (f *Folder) undo(tenant, name string, ours, before []byte) func() error {
 	return func() error {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		return f.restore(tenant, name, before)
+		return f.restore(tenant, name, ours, before)
 	}
 }
 
-// restore puts back the content that a secret's file had, nil for none.
-func (f *Folder) restore(tenant, name string, before []byte) error {
-	if before == nil {
-		return f.remove(tenant, name)
+// restore puts back the content before that a secret's file had, if it has ours
+// now; nil is that there is none. What others have done since stays: where they
+// have removed all of a tenant's secrets, nothing of it comes back.
+func (f *Folder) restore(tenant, name string, ours, before []byte) error {
+	still := func() error {
+		now, err := f.read(tenant, name)
+		switch {
+		case err != nil && !errors.Is(err, ErrAbsent):
+			return err
+		case errors.Is(err, ErrAbsent) != (ours == nil) || !bytes.Equal(now, ours):
+			return errOvertaken
+		}
+		return nil
 	}
-	return f.write(tenant, name, before, always)
+	err := still()
+	switch {
+	case err != nil:
+	case before == nil:
+		err = f.remove(tenant, name)
+	default:
+		err = f.write(tenant, name, before, still)
+	}
+	if errors.Is(err, errOvertaken) {
+		return nil
+	}
+	return err
 }
 
 // Reseal seals by the first key what others of the keys have sealed, with the

@@ -368,3 +368,43 @@ func TestClearRemovesSecretsAlone(t *testing.T) {
 		t.Errorf("Holds of nobody = %t, %v; want nothing", held, err)
 	}
 }
+
+// What is taken back is one's own: what another process has done since stays.
+func TestUndoLeavesOthers(t *testing.T) {
+	dir := t.TempDir()
+	f, other := sealed.New(dir, []*sealed.Key{key(t, first)}), sealed.New(dir, []*sealed.Key{key(t, first)})
+	for _, before := range []string{"", "the first"} {
+		for what, c := range map[string]struct {
+			since func()
+			want  string
+		}{
+			"sets it":     {func() { put(t, other, "acme", "token", "another's") }, "another's"},
+			"removes all": {func() { _ = other.Clear("acme") }, ""},
+		} {
+			if err := f.Clear("acme"); err != nil {
+				t.Fatal(err)
+			}
+			if before != "" {
+				put(t, f, "acme", "token", before)
+			}
+			undo := put(t, f, "acme", "token", "ours")
+			c.since()
+			if err := undo(); err != nil {
+				t.Errorf("undo after another process %s = %v; want none", what, err)
+			}
+			if got, err := f.Open("acme", "token"); got != c.want || (err != nil) != (c.want == "") {
+				t.Errorf("secret after another process %s, and undo = %q, %v; want %q", what, got, err, c.want)
+			}
+		}
+	}
+	put(t, f, "acme", "token", "the first")
+	undo, err := f.Delete("acme", "token")
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, other, "acme", "token", "another's")
+	if err := undo(); err != nil {
+		t.Errorf("undo of a removal = %v; want none", err)
+	}
+	expect(t, f, "acme", "token", "another's")
+}
