@@ -67,10 +67,9 @@ var architecture = map[string]rule{
 			"go.opentelemetry.io/otel",
 			"go.opentelemetry.io/otel/metric",
 			"go.opentelemetry.io/otel/trace",
-			"golang.org/x/net",
 		},
 		tests: []string{
-			"internal/fakebackend", "internal/fakeissuer", "internal/redistest", "github.com/go-jose/go-jose/v4",
+			"internal/fakebackend", "internal/fakeissuer", "internal/redistest", "github.com/go-jose/go-jose/v4", "golang.org/x/net",
 			"go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/sdk/metric",
 		},
 	},

@@ -25,7 +25,7 @@ var openAPI []byte
 // Prefix is where the API is on the private listener.
 const Prefix = "/admin/v1/"
 
-// Options are what an API works with. All are needed.
+// Options are what an API works with. All but Admits are needed.
 type Options struct {
 	// Apply makes the gateway serve a change: it reads the whole configuration as
 	// it would be with it, serves that, and then calls Commit, which puts the
@@ -39,6 +39,9 @@ type Options struct {
 	// that were asked for without a good key at most ten a second. It must not
 	// wait long.
 	Record func(*audit.Record)
+	// Admits reports whether the listener would let a request in that it has let in
+	// already. It is asked while Apply checks a change. Nil is that it would.
+	Admits func(*http.Request) bool
 }
 
 // Change is one change of what the gateway serves.
@@ -252,10 +255,10 @@ var errNoLonger = errors.New("admin: the caller may not make this change any mor
 
 // stillMay reports whether the caller may make the change under the terms of
 // the moment: a request can wait for others, and for a reload that took its key
-// back.
+// back, or the root of its certificate.
 func (c *call) stillMay() bool {
 	t := c.API.terms.Load()
-	if t == nil || c.trust && !t.trust {
+	if t == nil || c.trust && !t.trust || c.options.Admits != nil && !c.options.Admits(c.r) {
 		return false
 	}
 	_, known := t.caller(c.r)

@@ -152,9 +152,9 @@ func (c *call) apply(status int, sent, change *config.TenantDocument, old *store
 	var warnings []config.Mistake
 	var failed, left error // of the store, and of secrets that stay
 	var begin func() (undo func() error, err error)
-	if old == nil { // a tenant of that id before, which others removed, leaves nothing to it
+	if old == nil { // it must not have the secrets of another of its id
 		begin = func() (func() error, error) {
-			failed = c.clearSecrets()
+			failed = c.noSecretsLeft()
 			return func() error { return nil }, failed
 		}
 	}
@@ -221,6 +221,8 @@ func (c *call) refusal(sent *config.TenantDocument, err, failed error) *answer {
 	switch {
 	case errors.Is(err, errNoLonger):
 		return unauthenticated.problem("What the key may do has changed while the request waited. Send it again with one that may.")
+	case errors.Is(failed, errSecretsLeft):
+		return secretsLeft.problem("Remove them first: DELETE " + Prefix + "tenants/" + c.tenant + "/secrets/NAME, which is ahp-gateway tenant secret remove " + c.tenant + " NAME; GET or list shows their names.")
 	case errors.Is(failed, ErrChanged):
 		return matchFailed.problem("It was changed by other means at the same time. Read it again.")
 	case errors.Is(err, ErrUnavailable):

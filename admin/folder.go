@@ -14,9 +14,10 @@ import (
 )
 
 // Folder is a Store whose documents are the files ID.yaml of a folder. What is
-// written there is JSON, which is YAML too. Two processes that change the same
-// folder can overwrite each other's change of one document in the instant
-// between comparing and renaming; neither leaves half of one.
+// written there is JSON, which is YAML too. Of two processes that make a document
+// of one id, one does; two that change the same document can overwrite each
+// other's change in the instant between comparing and renaming. Neither leaves
+// half of one.
 type Folder struct {
 	dir string
 	mu  sync.Mutex // held from comparing a document to changing it
@@ -27,21 +28,13 @@ type Folder struct {
 const unfinished = ".ahp-gateway-*.tmp"
 
 // OpenFolder returns the store of a folder, which is there already. It removes
-// what a crash has left half written; an error says that it cannot. The store is
-// of use all the same: what it cannot do then, each of its methods says itself.
+// what a crash has left half written, once it is sure that no other process is
+// writing it; an error says that it cannot. The store is of use all the same: what
+// it cannot do then, each of its methods says itself.
 func OpenFolder(dir string) (*Folder, error) {
 	f := &Folder{dir: dir}
-	entries, err := os.ReadDir(dir)
-	if err != nil {
+	if err := durable.Sweep(dir, unfinished, durable.Abandoned); err != nil {
 		return f, fmt.Errorf("admin: %w", err)
-	}
-	for _, e := range entries {
-		if left, _ := filepath.Match(unfinished, e.Name()); !left {
-			continue
-		}
-		if err := os.Remove(filepath.Join(dir, e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return f, fmt.Errorf("admin: %w", err)
-		}
 	}
 	return f, nil
 }
@@ -102,7 +95,18 @@ func (f *Folder) Put(ctx context.Context, id string, data []byte, match string) 
 	if err := f.matches(ctx, id, match); err != nil {
 		return err
 	}
-	if err := durable.Replace(f.Place(id), data, unfinished); err != nil {
+	var err error
+	if match == "" {
+		err = durable.Create(f.Place(id), data, unfinished)
+	} else {
+		err = durable.ReplaceIf(f.Place(id), data, unfinished, func() error { return f.matches(ctx, id, match) })
+	}
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		return ErrChanged
+	case errors.Is(err, ErrChanged), errors.Is(err, ErrForeign):
+		return err
+	case err != nil:
 		return fmt.Errorf("admin: %w", err)
 	}
 	return nil

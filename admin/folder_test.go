@@ -3,9 +3,13 @@ package admin_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/ahp-gateway/ahp-gateway/admin"
 	"github.com/ahp-gateway/ahp-gateway/config"
@@ -21,6 +25,17 @@ func TestCrashWhileWriting(t *testing.T) {
 	f, _, err := config.Load(filepath.Join(r.dir, "gateway.yaml"), environ)
 	if err != nil || len(f.Tenants) != 2 {
 		t.Fatalf("Load beside a half-written file = %v; want the two tenants", err)
+	}
+	// It is another process's for as long as that might be writing it.
+	if _, err := admin.OpenFolder(r.tenants("")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(r.tenants(left)); err != nil {
+		t.Errorf("a file that is being written after OpenFolder: %v; want it there", err)
+	}
+	long := time.Now().Add(-2 * time.Hour)
+	if err := os.Chtimes(r.tenants(left), long, long); err != nil {
+		t.Fatal(err)
 	}
 	if _, err := admin.OpenFolder(r.tenants("")); err != nil {
 		t.Fatal(err)
@@ -98,5 +113,38 @@ func TestFolder(t *testing.T) {
 	}
 	if err := f.Put(ctx, "a", []byte("one"), ""); err == nil {
 		t.Error("Put into a folder that is gone = no error; want one")
+	}
+}
+
+// Of those who make a document of one id at the same time, each with a store of
+// its own as other processes have, one does, and it is theirs.
+func TestOneMakesADocument(t *testing.T) {
+	ctx := context.Background()
+	dir := t.TempDir()
+	for round := range 20 {
+		id := fmt.Sprint("t", round)
+		var made atomic.Value
+		var all sync.WaitGroup
+		for n := range 8 {
+			f, err := admin.OpenFolder(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all.Go(func() {
+				switch err := f.Put(ctx, id, []byte(fmt.Sprint(n)), ""); {
+				case err == nil:
+					if before := made.Swap(fmt.Sprint(n)); before != nil {
+						t.Errorf("%s was made by %v and by %d; want one of them", id, before, n)
+					}
+				case !errors.Is(err, admin.ErrChanged):
+					t.Errorf("Put of %s = %v; want none or %v", id, err, admin.ErrChanged)
+				}
+			})
+		}
+		all.Wait()
+		f, _ := admin.OpenFolder(dir)
+		if got, err := f.Get(ctx, id); err != nil || string(got) != made.Load() {
+			t.Errorf("%s = %q, %v; want what %v put", id, got, err, made.Load())
+		}
 	}
 }

@@ -74,6 +74,8 @@ type rig struct {
 	failure error
 	// meanwhile is called when a change is about to be put in place.
 	meanwhile func()
+	// begun is called when a change is about to begin.
+	begun func()
 	// refuse is why no change can be served.
 	refuse error
 }
@@ -132,6 +134,9 @@ func (r *rig) apply(ctx context.Context, c admin.Change) (uint64, error) {
 	}
 	if r.failure != nil {
 		return 0, r.failure
+	}
+	if r.begun != nil {
+		r.begun()
 	}
 	undo := func() error { return nil }
 	if c.Begin != nil {

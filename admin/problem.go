@@ -48,6 +48,7 @@ const (
 	matchNeeded
 	matchFailed
 	tenantExists
+	secretsLeft
 	notOurs
 	tooManyKeys
 	onlyKey
@@ -86,6 +87,7 @@ var kinds = [kindCount]struct {
 	matchNeeded:      {"if-match-needed", http.StatusPreconditionRequired, "If-Match is needed."},
 	matchFailed:      {"if-match-failed", http.StatusPreconditionFailed, "The tenant has been changed meanwhile."},
 	tenantExists:     {"exists", http.StatusConflict, "There is a tenant of this id already."},
+	secretsLeft:      {"secrets-left", http.StatusConflict, "Secrets of an earlier tenant of this id are stored."},
 	notOurs:          {"not-managed", http.StatusConflict, "The tenant is not one that this API changes."},
 	tooManyKeys:      {"too-many-keys", http.StatusConflict, "The tenant has two keys already."},
 	onlyKey:          {"only-key", http.StatusConflict, "It is the tenant's only key."},
@@ -109,11 +111,15 @@ func (k kind) problem(detail string, mistakes ...config.Mistake) *answer {
 
 // said returns an error without what tells programmers where it is from.
 func said(err error) string {
-	text := strings.TrimPrefix(err.Error(), ErrUnavailable.Error()+": ")
-	for _, prefix := range []string{"admin: ", "sealed: "} {
-		text = strings.TrimPrefix(text, prefix)
+	lines := strings.Split(err.Error(), "\n") // of errors.Join
+	for i, line := range lines {
+		line = strings.TrimPrefix(line, ErrUnavailable.Error()+": ")
+		for _, prefix := range []string{"admin: ", "sealed: "} {
+			line = strings.TrimPrefix(line, prefix)
+		}
+		lines[i] = line
 	}
-	return text
+	return strings.Join(lines, "; ")
 }
 
 // maxDetail bounds the text of a problem, in bytes.

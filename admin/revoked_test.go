@@ -4,7 +4,11 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+
+	"github.com/ahp-gateway/ahp-gateway/admin"
+	"github.com/ahp-gateway/ahp-gateway/audit"
 )
 
 // between is a body that is read after the caller was authenticated: then the
@@ -64,5 +68,27 @@ func TestTakenBackWhileARequestWaits(t *testing.T) {
 		if c.want == http.StatusUnauthorized && !slices.Equal(a.header["Www-Authenticate"], []string{"Bearer"}) {
 			t.Errorf("%s taken back: WWW-Authenticate is %q", c.name, a.header["Www-Authenticate"])
 		}
+	}
+}
+
+// A request that the listener would let in no more by the time of its turn, since
+// its certificate has ended or the root of it is gone, changes nothing.
+func TestNotAdmittedAnyMore(t *testing.T) {
+	r := newRig(t, "tenants/acme.yaml", document("acme", "key-of-acme-012345"))
+	var admitted atomic.Bool
+	admitted.Store(true)
+	r.api = admin.New(admin.Options{Apply: r.apply, Record: func(*audit.Record) {}, Admits: func(*http.Request) bool { return admitted.Load() }})
+	r.use()
+	if a := r.do("POST", "tenants/acme/keys:rotate", "{}"); a.status != http.StatusOK {
+		t.Fatalf("rotation by who is admitted = %d %s; want 200", a.status, a.body)
+	}
+	before := r.listing()
+	req := request("POST", "/admin/v1/tenants/acme/keys:rotate", "{}")
+	req.Body = &between{Reader: strings.NewReader("{}"), call: func() { admitted.Store(false) }}
+	if a := r.serve(req); a.status != http.StatusUnauthorized || admitted.Load() {
+		t.Errorf("rotation by who is not admitted any more = %d %s; want 401", a.status, a.body)
+	}
+	if r.listing() != before {
+		t.Errorf("the folder has changed to\n%s", r.listing())
 	}
 }

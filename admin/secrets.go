@@ -2,6 +2,8 @@ package admin
 
 import (
 	"bytes"
+	"cmp"
+	"context"
 	"errors"
 	"mime"
 	"net/http"
@@ -53,8 +55,24 @@ func (c *call) mayHaveSecrets() *answer {
 	return nil
 }
 
+// mayLoseSecrets is mayHaveSecrets for what shows or removes them: a tenant that
+// is no more can have left some.
+func (c *call) mayLoseSecrets() *answer {
+	refused := c.mayHaveSecrets()
+	if refused == nil || refused.status != http.StatusNotFound || c.store == nil || c.secrets == nil {
+		return refused
+	}
+	switch left, err := c.secrets.Holds(c.tenant); {
+	case err != nil:
+		return storeFailed.problem(said(err))
+	case left:
+		return nil
+	}
+	return refused
+}
+
 func (c *call) listSecrets() *answer {
-	if refused := c.mayHaveSecrets(); refused != nil {
+	if refused := c.mayLoseSecrets(); refused != nil {
 		return refused
 	}
 	list, err := c.secretsOf()
@@ -79,8 +97,17 @@ func (c *call) putSecret() *answer {
 	case bytes.ContainsAny(value, "\r\n\x00"):
 		return badSecret.problem("It has a line break or a NUL: send it without. Some programs put a line break at the end.")
 	}
-	return c.changeSecrets(func() (func() error, error) {
-		return c.secrets.Put(c.tenant, c.secret, string(value), time.Now())
+	return c.changeSecrets(c.mayHaveSecrets, func(unchanged func() error) (func() error, error) {
+		undo, err := c.secrets.Put(c.tenant, c.secret, string(value), time.Now())
+		if err != nil {
+			return nil, err
+		}
+		// What was meant for the tenant that was asked about is not left to one that
+		// another replica has made since.
+		if err := unchanged(); err != nil {
+			return nil, errors.Join(err, undo())
+		}
+		return undo, nil
 	})
 }
 
@@ -89,21 +116,46 @@ func (c *call) deleteSecret() *answer {
 	if refused := c.noBody(); refused != nil {
 		return refused
 	}
-	return c.changeSecrets(func() (func() error, error) { return c.secrets.Delete(c.tenant, c.secret) })
+	return c.changeSecrets(c.mayLoseSecrets, func(unchanged func() error) (func() error, error) {
+		undo, err := c.secrets.Delete(c.tenant, c.secret)
+		return func() error {
+			// Another replica may have removed the tenant, and its secrets with it:
+			// then this one must not come back.
+			if err := unchanged(); err != nil {
+				return err
+			}
+			return undo()
+		}, err
+	})
 }
 
-// changeSecrets has the gateway serve the tenant with a secret changed, and
-// answers. What begin does is taken back where the gateway cannot be served so.
-func (c *call) changeSecrets(begin func() (undo func() error, err error)) *answer {
+// changeSecrets has the gateway serve the tenant with a secret changed, if may
+// refuses nothing, and answers. What begin does is taken back where the gateway
+// cannot be served so. Nothing is done where the tenant's document is another one
+// by the time of its turn, which unchanged reports at any later time too.
+func (c *call) changeSecrets(may func() *answer, begin func(unchanged func() error) (undo func() error, err error)) *answer {
 	return c.inTurn(func() *answer {
-		if refused := c.mayHaveSecrets(); refused != nil {
+		was, err := c.documentTag() // first, so that what happens in between counts
+		if refused := may(); refused != nil {
 			return refused
+		}
+		if err != nil {
+			return cmp.Or(failure(err), storeFailed.problem(said(err)))
+		}
+		unchanged := func() error {
+			is, err := c.documentTag()
+			if err == nil && is != was {
+				err = ErrChanged
+			}
+			return err
 		}
 		var warnings []config.Mistake
 		var failed error
 		generation, err := c.options.Apply(c.r.Context(), Change{
 			Begin: func() (undo func() error, err error) {
-				undo, failed = begin()
+				if failed = unchanged(); failed == nil {
+					undo, failed = begin(unchanged)
+				}
 				return undo, failed
 			},
 			Check: func(all []config.Mistake) error {
@@ -122,6 +174,8 @@ func (c *call) changeSecrets(begin func() (undo func() error, err error)) *answe
 		switch {
 		case errors.Is(failed, sealed.ErrAbsent):
 			return noSuchSecret.problem("GET of its secrets lists those that there are.")
+		case errors.Is(failed, ErrChanged):
+			return busy.problem("The tenant was changed by other means at the same time. Nothing has changed.")
 		case errors.Is(failed, sealed.ErrFull):
 			return tooManySecrets.problem("It may have " + strconv.Itoa(sealed.MaxSecrets) + ". Delete one first.")
 		case err != nil:
@@ -150,10 +204,43 @@ func (c *call) resealSecrets() *answer {
 	if refused := c.emptyPost("application/json"); refused != nil {
 		return refused
 	}
-	return c.changeSecrets(func() (func() error, error) {
+	return c.changeSecrets(c.mayHaveSecrets, func(func() error) (func() error, error) {
 		_, err := c.secrets.Reseal(c.tenant)
 		return func() error { return nil }, err // they say what they said before
 	})
+}
+
+// documentTag returns the tag of the tenant's document, "" where there is none.
+func (c *call) documentTag() (string, error) {
+	if c.store == nil {
+		return "", nil
+	}
+	// What has begun is taken back also where nobody waits for the answer any more.
+	data, err := c.store.Get(context.WithoutCancel(c.r.Context()), c.tenant)
+	switch {
+	case errors.Is(err, ErrAbsent):
+		return "", nil
+	case err != nil:
+		return "", err
+	}
+	return tagOf(data), nil
+}
+
+// errSecretsLeft says that secrets are stored of a tenant that there is not.
+var errSecretsLeft = errors.New("admin: secrets of an earlier tenant of this id are stored")
+
+// noSecretsLeft reports as an error that the tenant, which is to be made, would
+// find secrets. They are not removed for it: another replica may be making it
+// too, or whoever removed its document by hand may want to put that back.
+func (c *call) noSecretsLeft() error {
+	if c.secrets == nil {
+		return nil
+	}
+	left, err := c.secrets.Holds(c.tenant)
+	if err == nil && left {
+		err = errSecretsLeft
+	}
+	return err
 }
 
 // clearSecrets removes the tenant's stored secrets, if there are any.

@@ -122,9 +122,6 @@ func TestSecretsComeChangeAndGo(t *testing.T) {
 		t.Fatalf("DELETE of the tenant = %d %s; want 200", a.status, a.body)
 	}
 	r.expect("after the tenant is removed", "acme", "token", "")
-	if _, err := r.secrets(r.file).Put("acme", "token", "left over", time.Now()); err != nil {
-		t.Fatal(err)
-	}
 	r.create("acme")
 	r.expect("of a new tenant", "acme", "token", "")
 }
@@ -153,6 +150,184 @@ func TestSecretsThatNothingReads(t *testing.T) {
 	}
 	if a := r.do("DELETE", "tenants/globex/secrets/token", ""); a.status != 200 || len(a.Warnings) != 0 {
 		t.Errorf("DELETE of what nothing reads = %d %s; want 200 and no warning", a.status, a.body)
+	}
+}
+
+// No tenant is made that would find the secrets of another of its id: of one whose
+// file was removed by hand, or that went while no secrets could be removed. Nor
+// are they removed for it.
+func TestSecretsLeftByAnother(t *testing.T) {
+	r := storing(t)
+	r.do("PUT", "tenants/acme/secrets/token", secretValue, asText)
+	r.do("PUT", "tenants/acme/secrets/other", secretValue, asText)
+	if a := r.do("GET", "tenants/late/secrets", ""); a.status != 404 {
+		t.Errorf("GET of secrets of a tenant that there never was = %d %s; want 404", a.status, a.body)
+	}
+	byHand := r.read("tenants/acme.yaml")
+	if err := os.Remove(r.tenants("acme.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	r.use()
+	anew := `{"id": "acme", "secrets": {"stored": true}, "registration": ` + registration + `}`
+	for range 2 {
+		if a := r.do("POST", "tenants", anew); a.status != 409 || a.word() != "secrets-left" || strings.Contains(a.body, secretValue) {
+			t.Fatalf("POST of a tenant of an id with secrets = %d %s; want 409", a.status, a.body)
+		}
+		r.expect("after a tenant was not made", "acme", "token", secretValue)
+	}
+	if a := r.do("PUT", "tenants/acme/secrets/token", "hunter2", asText); a.status != 404 {
+		t.Errorf("PUT of a secret of no tenant = %d %s; want 404", a.status, a.body)
+	}
+	if a := r.do("POST", "tenants/acme/secrets:reseal", "{}"); a.status != 404 {
+		t.Errorf("reseal of secrets of no tenant = %d %s; want 404", a.status, a.body)
+	}
+
+	// Its file may come back, with what it had.
+	r.write("tenants/acme.yaml", byHand)
+	r.use()
+	r.expect("after the file is back", "acme", "token", secretValue)
+	if err := os.Remove(r.tenants("acme.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	r.use()
+
+	if list := r.listSecrets("acme"); len(list) != 2 {
+		t.Errorf("secrets that are left = %+v; want the two", list)
+	}
+	for _, name := range []string{"token", "other"} {
+		if a := r.do("DELETE", "tenants/acme/secrets/"+name, ""); a.status != 200 {
+			t.Errorf("DELETE of a secret that is left = %d %s; want 200", a.status, a.body)
+		}
+	}
+	if a := r.do("GET", "tenants/acme/secrets", ""); a.status != 404 {
+		t.Errorf("GET of secrets once none is left = %d %s; want 404", a.status, a.body)
+	}
+	if a := r.do("POST", "tenants", anew); a.status != http.StatusCreated {
+		t.Errorf("POST once no secret is left = %d %s; want 201", a.status, a.body)
+	}
+	r.expect("of the new tenant", "acme", "token", "")
+}
+
+// What another replica does between a request and its turn: the secrets of a
+// tenant that it made are not removed by one that makes a tenant of the same id,
+// and a secret that was meant for the tenant of before is not left to another.
+func TestSecretsBesideAnotherReplica(t *testing.T) {
+	r := storing(t)
+	other := r.secrets(r.file)
+	late := `{"id": "late", "secrets": {"stored": true}, "registration": ` + registration + `}`
+	for _, c := range []struct {
+		what      string
+		meanwhile func()
+	}{
+		{"makes it", func() { r.write("tenants/late.yaml", document("late", "key-of-late-012345")) }},
+		{"makes it and sets a secret", func() {
+			r.write("tenants/late.yaml", document("late", "key-of-late-012345"))
+			if _, err := other.Put("late", "token", secretValue, time.Now()); err != nil {
+				t.Fatal(err)
+			}
+		}},
+	} {
+		r.meanwhile = c.meanwhile
+		if a := r.do("POST", "tenants", late); a.status != 412 {
+			t.Errorf("POST while another replica %s = %d %s; want 412", c.what, a.status, a.body)
+		}
+		r.meanwhile = nil
+		if err := os.Remove(r.tenants("late.yaml")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.expect("that another replica has set", "late", "token", secretValue)
+
+	// acme goes and another acme comes just before its turn to change.
+	r.do("PUT", "tenants/acme/secrets/token", secretValue, asText)
+	before := r.read("tenants/acme.yaml")
+	for _, c := range []struct {
+		what      string
+		meanwhile func()
+	}{
+		{"removes the tenant", func() {
+			if err := os.Remove(r.tenants("acme.yaml")); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{"makes another of its id", func() { r.write("tenants/acme.yaml", document("acme", "another-key-of-acme")) }},
+	} {
+		for _, o := range []struct{ method, path, body, mediaType string }{
+			{"PUT", "token", "hunter2", "text/plain"}, {"PUT", "new", "hunter2", "text/plain"}, {"DELETE", "token", "", ""},
+		} {
+			r.write("tenants/acme.yaml", before)
+			r.use()
+			r.begun = c.meanwhile
+			a := r.do(o.method, "tenants/acme/secrets/"+o.path, o.body, "Content-Type: "+o.mediaType)
+			if a.status != 503 || a.word() != "busy" {
+				t.Errorf("%s %s while another replica %s = %d %s; want 503", o.method, o.path, c.what, a.status, a.body)
+			}
+			r.begun = nil
+			r.expect("while another replica "+c.what, "acme", "token", secretValue)
+			r.expect("while another replica "+c.what, "acme", "new", "")
+		}
+	}
+}
+
+// counted is a store of which a test knows the next call but so many of Get.
+type counted struct {
+	admin.Store
+	left int
+	call func()
+}
+
+func (s *counted) Get(ctx context.Context, id string) ([]byte, error) {
+	if s.left--; s.left == 0 {
+		s.call()
+	}
+	return s.Store.Get(ctx, id)
+}
+
+// Taking a change of a secret back brings nothing back that another replica has
+// removed with its tenant meanwhile, at whatever point that is.
+func TestRemovedSecretsStayRemoved(t *testing.T) {
+	for _, o := range []struct {
+		method, body string
+		refuse       bool // the gateway cannot be served with the change
+	}{
+		{"PUT", "hunter2", false}, {"PUT", "hunter2", true}, {"DELETE", "", false}, {"DELETE", "", true},
+	} {
+		for point := 1; ; point++ {
+			r := storing(t)
+			r.do("PUT", "tenants/acme/secrets/token", secretValue, asText)
+			other, happened := r.secrets(r.file), false
+			r.store = &counted{r.store, point, func() {
+				happened = true
+				if err := os.Remove(r.tenants("acme.yaml")); err != nil {
+					t.Fatal(err)
+				}
+				if err := other.Clear("acme"); err != nil {
+					t.Fatal(err)
+				}
+				r.write("tenants/acme.yaml", document("acme", "another-key-of-acme"))
+			}}
+			if err := r.api.Use(r.file, r.store, r.secrets(r.file), false); err != nil {
+				t.Fatal(err)
+			}
+			if o.refuse {
+				r.refuse = errors.New("it cannot be served")
+			}
+			a := r.do(o.method, "tenants/acme/secrets/token", o.body, asText)
+			if !happened {
+				if point < 4 {
+					t.Errorf("%s reads the document %d times; want it looked at before and after", o.method, point-1)
+				}
+				break
+			}
+			got, err := other.Open("acme", "token")
+			if got == secretValue || err != nil && !errors.Is(err, sealed.ErrAbsent) {
+				t.Errorf("%s (refused %t), another tenant made at point %d: secret = %q, %v; want nothing of the tenant before", o.method, o.refuse, point, got, err)
+			}
+			// What is set before the first look is set for whoever is there then.
+			if point > 1 && (got != "" || a.status == 200) {
+				t.Errorf("%s (refused %t), another tenant made at point %d = %d %s, secret %q; want nothing changed", o.method, o.refuse, point, a.status, a.body, got)
+			}
+		}
 	}
 }
 
@@ -316,6 +491,11 @@ func everySecretAnswer(t testing.TB) map[string]bool {
 		r.refuse = nil
 		r.store = failing{whole, errors.New("broken")}
 		r.use()
+		ask(o.body)
+		r.store = failing{whole, fmt.Errorf("%w: it does not answer", admin.ErrUnavailable)}
+		if err := r.api.Use(without(r.file, "acme"), r.store, r.secrets(r.file), false); err != nil {
+			t.Fatal(err)
+		}
 		ask(o.body)
 		r.store = whole
 		if err := r.api.Use(r.file, r.store, nil, false); err != nil {

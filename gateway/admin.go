@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// privateConnections bounds the connections of the private listener. More wait
-// to be accepted: whoever may connect to it must not take the file descriptors
-// and the memory of those who are served.
+// privateConnections bounds the connections of the private listener: whoever may
+// connect to it must not take the file descriptors and the memory of those who are
+// served.
 const privateConnections = 256
 
 // newPrivate returns the server of the private listener.

@@ -13,8 +13,9 @@ import (
 // clientTrust is what client certificates are verified with. A reload makes
 // another one.
 type clientTrust struct {
-	roots *x509.CertPool
-	tls   *tls.Config // of the handshakes from now on
+	roots    *x509.CertPool
+	tls      *tls.Config // of the handshakes from now on
+	required bool        // nothing is served without a certificate that holds
 }
 
 // clientIdentity is what a connection's client certificate says under one
@@ -40,12 +41,13 @@ func (g *Gateway) loadCertificate() error {
 		}
 		config := g.newTLS()
 		config.ClientCAs, config.ClientAuth = roots, tls.VerifyClientCertIfGiven
-		if files.ClientAuth == "required" {
+		required := files.ClientAuth == "required"
+		if required {
 			config.ClientAuth = tls.RequireAndVerifyClientCert
 		}
 		// A session that is taken up again would take with it what was trusted then.
 		config.SessionTicketsDisabled = true
-		g.clients.Store(&clientTrust{roots, config})
+		g.clients.Store(&clientTrust{roots, config, required})
 	}
 	g.certificate.Store(&c)
 	return nil
@@ -75,18 +77,24 @@ func (g *Gateway) handshakes() *tls.Config {
 // long, and neither a certificate nor its root has to. It is called by one
 // goroutine of the connection at a time.
 func (g *Gateway) clientNames(conn net.Conn, now time.Time) []tenant.Name {
+	if !g.clientHolds(conn, now) {
+		return nil
+	}
+	return conn.(*strictTLSConn).client.names
+}
+
+// clientHolds reports whether a connection's client certificate holds now. It is
+// called as clientNames is.
+func (g *Gateway) clientHolds(conn net.Conn, now time.Time) bool {
 	c, ok := conn.(*strictTLSConn)
 	trust := g.clients.Load()
 	if !ok || trust == nil {
-		return nil
+		return false
 	}
 	if c.client.trust != trust {
 		c.client = verifiedClient(c.secure.ConnectionState().PeerCertificates, trust, now)
 	}
-	if !now.Before(c.client.until) {
-		return nil
-	}
-	return c.client.names
+	return now.Before(c.client.until)
 }
 
 // verifiedClient verifies a chain that a client has proven to have the key of.

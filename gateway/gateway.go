@@ -22,7 +22,6 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 	tracenoop "go.opentelemetry.io/otel/trace/noop"
-	"golang.org/x/net/netutil"
 
 	"github.com/ahp-gateway/ahp-gateway/audit"
 	"github.com/ahp-gateway/ahp-gateway/config"
@@ -293,7 +292,8 @@ func (g *Gateway) Start() error {
 			public.Close()
 			return fmt.Errorf("gateway: admin: %w", err)
 		}
-		admin = netutil.LimitListener(admin, privateConnections) // inside of TLS, which the server looks for
+		lobby := newLobby(admin, privateConnections) // inside of TLS, which the server looks for
+		admin = lobby
 		if f.AdminTLS.CertFile != "" {
 			secured, err := g.loadPrivateTLS()
 			if err != nil {
@@ -305,6 +305,7 @@ func (g *Gateway) Start() error {
 			admin = tls.NewListener(admin, g.privateHandshakes())
 		}
 		g.admin, g.private = admin, g.newPrivate(admin.Addr())
+		g.private.ConnState = lobby.follow
 		go func() {
 			if err := g.private.Serve(admin); !errors.Is(err, http.ErrServerClosed) {
 				g.log.Error("private listener stopped", "error", err)

@@ -73,6 +73,11 @@ func (g *Gateway) handle(ctx *fasthttp.RequestCtx) {
 	}
 	snap := g.current.Load()
 	now := time.Now()
+	if trust := g.clients.Load(); trust != nil && trust.required && !g.clientHolds(ctx.Conn(), now) {
+		g.refuse(ctx, refusedCredential, fasthttp.StatusForbidden, "a client certificate that holds is required")
+		ctx.SetConnectionClose()
+		return
+	}
 	who := tenant.Request{Authorization: ctx.Request.Header.Peek(fasthttp.HeaderAuthorization), Path: name, Now: now}
 	if snap.tenants.KnowsNames() {
 		who.Names = g.clientNames(ctx.Conn(), now)
@@ -80,6 +85,9 @@ func (g *Gateway) handle(ctx *fasthttp.RequestCtx) {
 	party, verdict := snap.tenants.Authenticate(who)
 	if verdict.Result != tenant.OK {
 		g.unauthorized(ctx, snap, name, verdict)
+		if g.clients.Load() != nil { // a client with a newer certificate shows it on another connection
+			ctx.SetConnectionClose()
+		}
 		return
 	}
 	if !g.enter(ctx, snap, party) {

@@ -39,7 +39,7 @@ func (g *Gateway) loadPrivateTLS() (*privateTLS, error) {
 	secured.tls.ClientCAs, secured.tls.ClientAuth = roots, tls.VerifyClientCertIfGiven
 	// A session that is taken up again would take with it what was trusted then.
 	secured.tls.SessionTicketsDisabled = true
-	secured.trust = &clientTrust{roots, secured.tls}
+	secured.trust = &clientTrust{roots: roots, tls: secured.tls}
 	return secured, nil
 }
 
@@ -52,18 +52,27 @@ func (g *Gateway) privateHandshakes() *tls.Config {
 	}
 }
 
-// knownClients refuses, where client certificates are asked for, everything but
-// health to requests without one that holds now: a connection lives on when its
-// certificate has ended or its root is trusted no more.
+// knownClients refuses everything but health to requests that are not admitted.
 func (g *Gateway) knownClients(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if secured := g.privateTLS.Load(); secured != nil && secured.trust != nil && r.URL.Path != "/healthz" && r.URL.Path != "/readyz" {
-			now := time.Now()
-			if r.TLS == nil || !now.Before(verifiedClient(r.TLS.PeerCertificates, secured.trust, now).until) {
-				plain(w, http.StatusForbidden, "a client certificate is needed")
-				return
-			}
+		if r.URL.Path != "/healthz" && r.URL.Path != "/readyz" && !g.Admits(r) {
+			w.Header().Set("Connection", "close") // a client with a newer certificate shows it on another one
+			plain(w, http.StatusForbidden, "a client certificate is needed")
+			return
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// Admits reports whether a request to the private listener comes with a client
+// certificate that holds now, or none is asked for: a connection, and a request
+// that has to wait, live on when the certificate has ended or its root is trusted
+// no more. What is served after a wait is for who is still admitted then.
+func (g *Gateway) Admits(r *http.Request) bool {
+	secured := g.privateTLS.Load()
+	if secured == nil || secured.trust == nil {
+		return true
+	}
+	now := time.Now()
+	return r.TLS != nil && now.Before(verifiedClient(r.TLS.PeerCertificates, secured.trust, now).until)
 }

@@ -1,6 +1,7 @@
 package sealed
 
 import (
+	"bytes"
 	"crypto/rand"
 	"encoding/binary"
 	"encoding/hex"
@@ -26,6 +27,8 @@ const (
 	MaxSecrets = 64
 	// maxFile bounds a file that is read: a value with all that is around it.
 	maxFile = MaxValue + 256
+	// maxFiles bounds what a tenant's folder may hold, secrets and other files.
+	maxFiles = 16 * MaxSecrets
 )
 
 var (
@@ -34,6 +37,9 @@ var (
 	// ErrFull says that the tenant has MaxSecrets secrets already.
 	ErrFull = fmt.Errorf("sealed: the tenant has %d secrets", MaxSecrets)
 )
+
+// errIrregular says that what has the name of a secret cannot be one.
+var errIrregular = errors.New("sealed: it is no regular file")
 
 var secretName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
 
@@ -104,7 +110,7 @@ func (f *Folder) read(tenant, name string) ([]byte, error) {
 	case err != nil:
 		return nil, fmt.Errorf("sealed: %w", plain(err))
 	case !info.Mode().IsRegular():
-		return nil, errors.New("sealed: it is no regular file")
+		return nil, errIrregular
 	}
 	file, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -164,18 +170,41 @@ func (f *Folder) names(tenant string) ([]string, error) {
 		return nil, fmt.Errorf("sealed: %w", err)
 	}
 	defer dir.Close()
-	// Others may have put anything there; no more than a bound of it is looked at.
-	found, err := dir.Readdirnames(16 * MaxSecrets)
+	// Others may have put anything there; what is not looked at might be a secret.
+	found, err := dir.Readdirnames(maxFiles + 1)
 	if err != nil && err != io.EOF {
-		return nil, fmt.Errorf("sealed: %w", err)
+		return nil, fmt.Errorf("sealed: %w", plain(err))
+	}
+	if len(found) > maxFiles {
+		return nil, fmt.Errorf("sealed: the tenant's folder holds more than %d files", maxFiles)
 	}
 	names := slices.DeleteFunc(found, func(name string) bool { return !IsName(name) })
 	slices.Sort(names)
 	return names, nil
 }
 
+// Holds reports whether there are secrets of a tenant, whether they open or not:
+// another tenant of that id would have them.
+func (f *Folder) Holds(tenant string) (bool, error) {
+	names, err := f.names(tenant)
+	if err != nil {
+		return false, err
+	}
+	for _, name := range names {
+		switch data, err := f.read(tenant, name); {
+		case errors.Is(err, ErrAbsent), errors.Is(err, errIrregular):
+		case err != nil:
+			return false, err
+		case strings.HasPrefix(string(data), magic):
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
 // Put sets a secret, durably and at once: whoever reads finds the old value or
-// the new one. undo, where there is no error, puts back what was there.
+// the new one. undo, where there is no error, puts back what was there, unless
+// another process has set or removed the secret since.
 func (f *Folder) Put(tenant, name, value string, now time.Time) (undo func() error, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -191,10 +220,11 @@ func (f *Folder) Put(tenant, name, value string, now time.Time) (undo func() err
 		return nil, err
 	}
 	plain := binary.BigEndian.AppendUint64(nil, uint64(now.Unix()))
-	if err := f.write(tenant, name, f.keys[0].seal(tenant, name, append(plain, value...))); err != nil {
-		return nil, errors.Join(err, f.restore(tenant, name, before))
+	data := f.keys[0].seal(tenant, name, append(plain, value...))
+	if err := f.write(tenant, name, data, always); err != nil {
+		return nil, errors.Join(err, f.restore(tenant, name, data, before))
 	}
-	return f.undo(tenant, name, before), nil
+	return f.undo(tenant, name, data, before), nil
 }
 
 // Delete removes a secret, as Put sets one. It fails with ErrAbsent where there
@@ -203,33 +233,58 @@ func (f *Folder) Delete(tenant, name string) (undo func() error, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	before, err := f.read(tenant, name)
+	if errors.Is(err, ErrAbsent) {
+		_ = f.mark() // whoever removed it may have ended before others were told
+	}
 	if err != nil {
 		return nil, err
 	}
 	if err := f.remove(tenant, name); err != nil {
-		return nil, errors.Join(err, f.restore(tenant, name, before))
+		return nil, errors.Join(err, f.restore(tenant, name, nil, before))
 	}
-	return f.undo(tenant, name, before), nil
+	return f.undo(tenant, name, nil, before), nil
 }
 
-func (f *Folder) undo(tenant, name string, before []byte) func() error {
+func (f *Folder) undo(tenant, name string, ours, before []byte) func() error {
 	return func() error {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		return f.restore(tenant, name, before)
+		return f.restore(tenant, name, ours, before)
 	}
 }
 
-// restore puts back the content that a secret's file had, nil for none.
-func (f *Folder) restore(tenant, name string, before []byte) error {
-	if before == nil {
-		return f.remove(tenant, name)
+// restore puts back the content before that a secret's file had, if it has ours
+// now; nil is that there is none. What others have done since stays: where they
+// have removed all of a tenant's secrets, nothing of it comes back.
+func (f *Folder) restore(tenant, name string, ours, before []byte) error {
+	still := func() error {
+		now, err := f.read(tenant, name)
+		switch {
+		case err != nil && !errors.Is(err, ErrAbsent):
+			return err
+		case errors.Is(err, ErrAbsent) != (ours == nil) || !bytes.Equal(now, ours):
+			return errOvertaken
+		}
+		return nil
 	}
-	return f.write(tenant, name, before)
+	err := still()
+	switch {
+	case err != nil:
+	case before == nil:
+		err = f.remove(tenant, name)
+	default:
+		err = f.write(tenant, name, before, still)
+	}
+	if errors.Is(err, errOvertaken) {
+		return nil
+	}
+	return err
 }
 
 // Reseal seals by the first key what others of the keys have sealed, with the
-// values and their times as they are, and returns how many secrets that were.
+// values and their times as they are, and returns how many secrets that were. One
+// that another process changes or removes meanwhile is left as it is then. Where
+// it is interrupted each secret is sealed by the one key or by the other.
 func (f *Folder) Reseal(tenant string) (resealed int, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -249,13 +304,26 @@ func (f *Folder) Reseal(tenant string) (resealed int, err error) {
 		if by == f.keys[0] {
 			continue
 		}
-		if err := f.write(tenant, name, f.keys[0].seal(tenant, name, plain)); err != nil {
+		// Another process may set it to another value meanwhile, which stays.
+		err = f.write(tenant, name, f.keys[0].seal(tenant, name, plain), func() error {
+			if now, err := f.read(tenant, name); err != nil || !bytes.Equal(now, data) {
+				return errOvertaken
+			}
+			return nil
+		})
+		switch {
+		case errors.Is(err, errOvertaken):
+		case err != nil:
 			return resealed, err
+		default:
+			resealed++
 		}
-		resealed++
 	}
 	return resealed, nil
 }
+
+// errOvertaken says that a secret is not the one any more that was resealed.
+var errOvertaken = errors.New("sealed: the secret was changed meanwhile")
 
 // Clear removes all secrets of a tenant, of which there may be none.
 func (f *Folder) Clear(tenant string) error {
@@ -269,46 +337,40 @@ func (f *Folder) Clear(tenant string) error {
 	if err != nil {
 		return err
 	}
-	f.sweep(dir)
-	for _, name := range names { // nothing else that may stand there
+	_ = durable.Sweep(dir, unfinished, 0) // also what is being written: it is removed then
+	for _, name := range names {          // nothing else that may stand there
 		data, err := f.read(tenant, name)
 		if err == nil && strings.HasPrefix(string(data), magic) {
 			err = os.Remove(filepath.Join(dir, name))
 		}
-		if err != nil && !errors.Is(err, ErrAbsent) {
+		if err != nil && !errors.Is(err, ErrAbsent) && !errors.Is(err, errIrregular) && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("sealed: %w", err)
 		}
 	}
-	if os.Remove(dir) != nil { // something else is in it
-		return f.mark()
+	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) { // something else is in it
+		return errors.Join(durable.SyncFolder(dir), f.mark())
 	}
 	return errors.Join(durable.SyncFolder(f.dir), f.mark())
 }
 
-// unfinished is how the names of files begin that are being written.
-const unfinished = ".ahp-gateway-"
+// unfinished is the pattern of the names of files that are being written.
+const unfinished = ".ahp-gateway-*"
 
-// write replaces the file of a secret as a whole.
-func (f *Folder) write(tenant, name string, data []byte) error {
+// always is a condition of write that holds.
+func always() error { return nil }
+
+// write replaces the file of a secret as a whole, unless still returns an error
+// in the instant before.
+func (f *Folder) write(tenant, name string, data []byte, still func() error) error {
 	dir := filepath.Join(f.dir, tenant)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("sealed: %w", err)
 	}
-	f.sweep(dir)
-	if err := durable.Replace(filepath.Join(dir, name), data, unfinished+"*"); err != nil {
+	_ = durable.Sweep(dir, unfinished, durable.Abandoned) // what cannot be swept is in nobody's way
+	if err := durable.ReplaceIf(filepath.Join(dir, name), data, unfinished, still); err != nil {
 		return fmt.Errorf("sealed: %w", err)
 	}
 	return f.mark()
-}
-
-// sweep removes what a crash has left half written.
-func (f *Folder) sweep(dir string) {
-	entries, _ := os.ReadDir(dir) // what cannot be listed cannot be written either
-	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), unfinished) {
-			_ = os.Remove(filepath.Join(dir, e.Name()))
-		}
-	}
 }
 
 func (f *Folder) remove(tenant, name string) error {
@@ -321,9 +383,10 @@ func (f *Folder) remove(tenant, name string) error {
 
 // mark writes the file Mark.
 func (f *Folder) mark() error {
+	_ = durable.Sweep(f.dir, unfinished, durable.Abandoned)
 	var random [16]byte
 	_, _ = rand.Read(random[:]) // it never fails: it ends the process instead
-	if err := durable.Replace(filepath.Join(f.dir, Mark), []byte(hex.EncodeToString(random[:])+"\n"), unfinished+"*"); err != nil {
+	if err := durable.Replace(filepath.Join(f.dir, Mark), []byte(hex.EncodeToString(random[:])+"\n"), unfinished); err != nil {
 		return fmt.Errorf("sealed: %w", err)
 	}
 	return nil

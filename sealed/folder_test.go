@@ -302,6 +302,14 @@ func TestSecretsAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	put(t, f, "acme", "s0", "value")
+	if _, err := os.Stat(left); err != nil {
+		t.Errorf("what another process may be writing, after Put: %v; want it there", err)
+	}
+	long := time.Now().Add(-2 * time.Hour)
+	if err := os.Chtimes(left, long, long); err != nil {
+		t.Fatal(err)
+	}
+	put(t, f, "acme", "s0", "value")
 	if _, err := os.Stat(left); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a half-written file after Put: %v; want it gone", err)
 	}
@@ -318,13 +326,85 @@ func TestClearRemovesSecretsAlone(t *testing.T) {
 	if err := os.WriteFile(strange, []byte("somebody else's"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.Mkdir(filepath.Join(dir, "acme", "folder"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	holds := func(want bool) {
+		t.Helper()
+		if got, err := f.Holds("acme"); got != want || err != nil {
+			t.Errorf("Holds = %t, %v; want %t", got, err, want)
+		}
+	}
+	holds(true)
 	if err := f.Clear("acme"); err != nil {
 		t.Errorf("Clear = %v; want none", err)
 	}
+	holds(false) // what is left there opens for nobody
 	if _, err := f.Open("acme", "token"); !errors.Is(err, sealed.ErrAbsent) {
 		t.Errorf("Open of a secret that was cleared = %v; want %v", err, sealed.ErrAbsent)
 	}
 	if _, err := os.Stat(strange); err != nil {
 		t.Errorf("another's file after Clear: %v; want it there", err)
 	}
+
+	// One that no key opens is a secret all the same, and so might be what is not
+	// looked at.
+	if err := os.WriteFile(filepath.Join(dir, "acme", "token"), []byte("ahpseal1 of another key"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	holds(true)
+	for n := range 16*sealed.MaxSecrets + 1 {
+		if err := os.WriteFile(filepath.Join(dir, "acme", fmt.Sprint(".", n)), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := f.Holds("acme"); err == nil {
+		t.Error("Holds of more than can be looked at = no error; want one")
+	}
+	if err := f.Clear("acme"); err == nil {
+		t.Error("Clear of more than can be looked at = no error; want one")
+	}
+	if held, err := f.Holds("nobody"); held || err != nil {
+		t.Errorf("Holds of nobody = %t, %v; want nothing", held, err)
+	}
+}
+
+// What is taken back is one's own: what another process has done since stays.
+func TestUndoLeavesOthers(t *testing.T) {
+	dir := t.TempDir()
+	f, other := sealed.New(dir, []*sealed.Key{key(t, first)}), sealed.New(dir, []*sealed.Key{key(t, first)})
+	for _, before := range []string{"", "the first"} {
+		for what, c := range map[string]struct {
+			since func()
+			want  string
+		}{
+			"sets it":     {func() { put(t, other, "acme", "token", "another's") }, "another's"},
+			"removes all": {func() { _ = other.Clear("acme") }, ""},
+		} {
+			if err := f.Clear("acme"); err != nil {
+				t.Fatal(err)
+			}
+			if before != "" {
+				put(t, f, "acme", "token", before)
+			}
+			undo := put(t, f, "acme", "token", "ours")
+			c.since()
+			if err := undo(); err != nil {
+				t.Errorf("undo after another process %s = %v; want none", what, err)
+			}
+			if got, err := f.Open("acme", "token"); got != c.want || (err != nil) != (c.want == "") {
+				t.Errorf("secret after another process %s, and undo = %q, %v; want %q", what, got, err, c.want)
+			}
+		}
+	}
+	put(t, f, "acme", "token", "the first")
+	undo, err := f.Delete("acme", "token")
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, other, "acme", "token", "another's")
+	if err := undo(); err != nil {
+		t.Errorf("undo of a removal = %v; want none", err)
+	}
+	expect(t, f, "acme", "token", "another's")
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ahp-gateway/ahp-gateway/admin"
 	"github.com/ahp-gateway/ahp-gateway/config"
@@ -103,11 +104,18 @@ func TestFolderOfTheAPIIsRetried(t *testing.T) {
 		t.Fatal(err)
 	}
 	put(t, left, "half")
+	long := time.Now().Add(-2 * time.Hour)
+	if err := os.Chtimes(left, long, long); err != nil {
+		t.Fatal(err)
+	}
 	s.offerAPI(f, false)
 	if _, err := os.Stat(left); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("what a crash left in the folder that has come: %v; want it gone", err)
 	}
 	put(t, left, "half")
+	if err := os.Chtimes(left, long, long); err != nil {
+		t.Fatal(err)
+	}
 	s.offerAPI(f, false)
 	if _, err := os.Stat(left); err != nil {
 		t.Errorf("what is being written into a folder in use: %v; want it left alone", err)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -189,7 +190,11 @@ type server struct {
 
 func newServer(path string) *server {
 	s := &server{path: path, loader: config.NewLoader(path, nil), proposals: make(chan proposal), ending: make(chan struct{})}
-	s.api = admin.New(admin.Options{Apply: s.apply, Record: func(r *audit.Record) { s.RecordChange(r) }})
+	s.api = admin.New(admin.Options{
+		Apply:  s.apply,
+		Record: func(r *audit.Record) { s.RecordChange(r) },
+		Admits: func(r *http.Request) bool { return s.Admits(r) },
+	})
 	return s
 }
 

@@ -92,3 +92,46 @@ tenants:
 	}
 	p.quit()
 }
+
+// A certificate that is written before its key is refused and logged, on either
+// listener; once its key is there too, both are taken up, without a SIGHUP.
+func TestCertificateBeforeItsKey(t *testing.T) {
+	t.Setenv("TEST_KEY", canaryKey)
+	backend := fakebackend.Start(t)
+	cert, key := certificate(t)
+	dir := folder(t, "tls.crt", cert, "tls.key", key, "admin.crt", cert, "admin.key", key, "roots.pem", cert, "gateway.yaml", `
+listen: 127.0.0.1:0
+admin: 127.0.0.1:0
+tls: {certFile: tls.crt, keyFile: tls.key}
+adminTLS: {certFile: admin.crt, keyFile: admin.key}
+tenantsDir: tenants
+adminApi: {keys: [{env: TEST_KEY}]}
+`, "tenants/steady.yml", tenantFile("steady", backend.URL))
+	p := launch(t, "serve", "--config", filepath.Join(dir, "gateway.yaml"))
+	url := p.stderr.await(t, `admin on (https://127\.0\.0\.1:\d+)`, 1)[1]
+	list := func() int {
+		return call(t, "", "tenant", "list", "--admin", url, "--key-env", "TEST_KEY", "--ca-file", filepath.Join(dir, "roots.pem")).code
+	}
+	if got := list(); got != 0 {
+		t.Fatalf("tenant list = %d; want 0", got)
+	}
+	cert, key = certificate(t)
+	for n, name := range []string{"tls", "admin"} {
+		put(t, filepath.Join(dir, name+".crt"), cert)
+		p.stderr.await(t, `configuration mistake" .*`+name+`\.(crt|key)`, 1)
+		p.stderr.await(t, `configuration refused, the running one stays in use`, n+1)
+		if got := list(); got != 0 {
+			t.Errorf("tenant list with the certificate of before, while %s.crt has no key = %d; want 0", name, got)
+		}
+		put(t, filepath.Join(dir, name+".key"), key)
+		p.stderr.await(t, `configuration reloaded`, n+1)
+	}
+	if got := list(); got == 0 {
+		t.Error("tenant list that trusts the certificate of before alone = 0; want it refused")
+	}
+	put(t, filepath.Join(dir, "roots.pem"), cert)
+	if got := list(); got != 0 {
+		t.Errorf("tenant list that trusts the new certificate = %d; want 0", got)
+	}
+	p.quit()
+}
