@@ -454,6 +454,7 @@ func (c *call) apply(status int, sent, change *config.TenantDocument, old *store
 				return errNoLonger
 			}
 			var unknown config.Mistakes
+			warnings = nil // of an attempt before this
 			for _, m := range all {
 				if m.File != c.store.Place(c.tenant) {
 					continue

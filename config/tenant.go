@@ -129,6 +129,8 @@ type member struct {
 	at spot
 	// file is the base name of the tenant's own file, or "".
 	file string
+	// claims are those that it was added with.
+	claims *claims
 }
 
 // String returns what mistakes call the tenant.
@@ -162,6 +164,7 @@ func newTenantList() *tenantList {
 // add adds a tenant, and reports what of its claims a tenant before has, or
 // itself already.
 func (l *tenantList) add(r *reader, m member, c *claims) {
+	m.claims = c
 	l.members = append(l.members, m)
 	if c.id.node != nil {
 		if first, dup := l.ids[c.id.text]; dup {

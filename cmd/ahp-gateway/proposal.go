@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
+	"log/slog"
 	"os"
 	"strings"
 
@@ -39,6 +41,9 @@ func (s *server) apply(ctx context.Context, c admin.Change) (generation uint64, 
 	return a.generation, a.err
 }
 
+// maxStale bounds how often a change is tried that other replicas' changes come before.
+const maxStale = 5
+
 // propose serves what the files would say with a change in them, and then puts
 // the change in place. A restart in between finds the files as they were, and
 // nobody was told otherwise.
@@ -48,37 +53,11 @@ func (s *server) propose(stop chan os.Signal, q proposal) applied {
 	// if this comes to nothing.
 	files, known := s.files, s.known
 	undo := func() error { return nil }
-	var f *config.File
-	var warnings []config.Mistake
 	var err error
-	follower, stored := s.follower.Load(), strings.HasPrefix(q.change.Path, config.StoredName(""))
-	switch {
-	case !stored:
-	case follower == nil:
-		err = admin.ErrUnavailable
-	default: // before anything is served that cannot be stored
-		err = follower.ready()
-	}
-	if err == nil && q.change.Begin != nil {
-		undo, err = q.change.Begin()
-	}
-	if err != nil {
-		return applied{err: err}
-	}
-	if f, warnings, err = s.load(q.change.Change); err == nil {
-		err = q.change.Check(warnings)
-	}
-	var restart []string
-	if err == nil {
-		unlessStopped(q.ctx, stop, func(ctx context.Context) {
-			restart, err = s.Propose(ctx, f, func() error {
-				err := q.change.Commit()
-				if err != nil {
-					log.Error("a change was served and cannot be stored: it is taken back", "error", err)
-				}
-				return err
-			})
-		})
+	for range maxStale {
+		if err = s.tryProposal(stop, &q, &undo, log); !errors.Is(err, errStale) {
+			break
+		}
 	}
 	if err != nil {
 		s.files, s.known = files, known
@@ -87,7 +66,52 @@ func (s *server) propose(stop chan os.Signal, q proposal) applied {
 		}
 		return applied{err: err}
 	}
-	s.loader.Made(q.change.Change)
+	return applied{generation: s.Generation()}
+}
+
+// tryProposal is propose, but for what is left to do where it fails: then undo
+// takes back what Begin, which is called once, has done.
+func (s *server) tryProposal(stop chan os.Signal, q *proposal, undo *func() error, log *slog.Logger) error {
+	follower, stored := s.follower.Load(), strings.HasPrefix(q.change.Path, config.StoredName(""))
+	switch {
+	case !stored:
+	case follower == nil:
+		return admin.ErrUnavailable
+	default: // before anything is served that cannot be stored
+		var err error
+		unlessStopped(q.ctx, stop, func(ctx context.Context) { err = follower.begin(ctx) })
+		if err != nil {
+			return err
+		}
+		defer follower.release()
+	}
+	if begin := q.change.Begin; begin != nil {
+		took, err := begin()
+		if err != nil {
+			return err
+		}
+		*undo, q.change.Begin = took, nil
+	}
+	f, warnings, err := s.load(q.change.Change)
+	if err == nil {
+		err = q.change.Check(warnings)
+	}
+	if err != nil {
+		return err
+	}
+	var restart []string
+	unlessStopped(q.ctx, stop, func(ctx context.Context) {
+		restart, err = s.Propose(ctx, f, func() error {
+			err := q.change.Commit()
+			if err != nil && !errors.Is(err, errStale) {
+				log.Error("a change was served and cannot be stored: it is taken back", "error", err)
+			}
+			return err
+		})
+	})
+	if err != nil {
+		return err
+	}
 	switch {
 	case stored: // it is no file that is watched
 	case q.change.Data == nil:
@@ -96,12 +120,11 @@ func (s *server) propose(stop chan os.Signal, q proposal) applied {
 		s.known[q.change.Path] = sha256.Sum256(q.change.Data)
 	}
 	s.adopt(f, restart, log)
-	return applied{generation: s.Generation()}
+	return nil
 }
 
-// offerAPI has the admin API go by f, which is served, and which lastGood says was
-// kept from before.
-func (s *server) offerAPI(f *config.File, lastGood bool) {
+// offerAPI has the admin API go by f, which is served.
+func (s *server) offerAPI(f *config.File) {
 	folder := ""
 	if f.AdminAPI.Store == "directory" {
 		folder = f.TenantsDir
@@ -128,7 +151,7 @@ func (s *server) offerAPI(f *config.File, lastGood bool) {
 	if err != nil {
 		s.log.Error("the admin API can change no secret", "error", err)
 	}
-	if err := s.api.Use(f, store, secrets, lastGood); err != nil {
+	if err := s.api.Use(f, store, secrets, s.lastGood); err != nil {
 		s.log.Error("the admin API goes by an older configuration", "error", err)
 	}
 }

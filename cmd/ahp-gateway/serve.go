@@ -12,6 +12,7 @@ import (
 	"slices"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -102,7 +103,7 @@ func (p program) serve(ctx context.Context, o serveOptions) error {
 	mistakes := err
 	if mistakes != nil && o.fallback != "" {
 		var kept error
-		if f, kept = s.kept.load(); kept != nil {
+		if f, kept = s.loadKept(); kept != nil {
 			p.report(nil, kept)
 		}
 	}
@@ -112,11 +113,16 @@ func (p program) serve(ctx context.Context, o serveOptions) error {
 	}
 	log := newLogger(p.stderr, config.Log{Level: cmp.Or(o.logLevel, f.Log.Level), Format: cmp.Or(o.logFormat, f.Log.Format)})
 	defer s.unfollow()
-	if mistakes == nil && f.AdminAPI.Store == "redis" {
-		if f, warnings, err = s.loadFollowed(ctx, stop, log); err != nil {
-			p.report(warnings, err)
-			return &exit{exitFailure, fmt.Errorf("%s cannot be served", o.config)}
-		}
+	switch {
+	case f.AdminAPI.Store != "redis":
+	case s.lastGood:
+		f, err = s.followKept(ctx, stop, f, log)
+	default:
+		f, warnings, err = s.loadFollowed(ctx, stop, log)
+	}
+	if f == nil {
+		p.report(warnings, err)
+		return &exit{exitFailure, fmt.Errorf("%s cannot be served", o.config)}
 	}
 	logWarnings(log, warnings)
 	if mistakes != nil {
@@ -124,7 +130,7 @@ func (p program) serve(ctx context.Context, o serveOptions) error {
 		log.Error("THE LAST GOOD CONFIGURATION IS SERVED, because the present one has a mistake: what was changed since does not hold",
 			"mistakes", len(config.AsMistakes(mistakes)), "kept", s.kept.path())
 	}
-	unlessStopped(ctx, stop, func(ctx context.Context) { s.service, err = p.start(ctx, f, log, s.api, s.stored, mistakes != nil) })
+	unlessStopped(ctx, stop, func(ctx context.Context) { s.service, err = p.start(ctx, f, log, s.api, s.stored, s.lastGood) })
 	if errors.Is(err, context.Canceled) {
 		log.Info("ended before anything was served")
 		return nil
@@ -133,11 +139,11 @@ func (p program) serve(ctx context.Context, o serveOptions) error {
 		return err
 	}
 	s.followed(f)
-	s.offerAPI(f, mistakes != nil)
+	s.offerAPI(f)
 	if err := p.announce(s.service); err != nil {
 		s.log.Error("standard output", "error", err)
 	}
-	if mistakes == nil {
+	if !s.lastGood {
 		s.keep(f)
 	}
 	cause, err := s.loop(ctx, hangup, stop)
@@ -176,15 +182,20 @@ type server struct {
 	kept   *keeper // nil without a folder for it
 	// fallback has what is kept served in place of what cannot be had.
 	fallback bool
-	files    []string
-	known    contents
+	// lastGood is set while what was kept is served, and refused while the files
+	// have a mistake.
+	lastGood, refused bool
+	files             []string
+	known             contents
 
 	api       *admin.API
 	store     *admin.Folder // of the tenants in folder; nil unless the API needs one
 	folder    string
-	follower  atomic.Pointer[follower] // nil unless there is a store that replicas share
-	proposals chan proposal            // from the API to loop
-	ending    chan struct{}            // closed once loop takes none any more
+	follower  atomic.Pointer[follower]  // nil unless there is a store that replicas share
+	redis     config.Redis              // that it follows
+	cutOff    atomic.Pointer[time.Time] // since when there is one that cannot be followed
+	proposals chan proposal             // from the API to loop
+	ending    chan struct{}             // closed once loop takes none any more
 }
 
 func newServer(path string) *server {
@@ -256,9 +267,7 @@ func (s *server) loop(ctx context.Context, hangup <-chan os.Signal, stop chan os
 			q.answer <- s.propose(stop, q)
 			w.watch(s.files, s.known)
 		case <-s.news():
-			if !s.reload(ctx, stop, "the store of tenants has changed", nil) {
-				s.follower.Load().later()
-			}
+			s.followNews(ctx, stop)
 			w.watch(s.files, s.known)
 		case e := <-w.events:
 			w.note(e)
@@ -285,11 +294,11 @@ func (s *server) reload(ctx context.Context, stop chan os.Signal, cause string, 
 	}
 	f, warnings, err := s.loadFollowed(ctx, stop, s.log)
 	logWarnings(log, warnings)
-	if err != nil {
+	if s.refused = err != nil; s.refused {
 		s.Rejected()
 		logMistakes(log, err)
 		log.Error("configuration refused, the running one stays in use", "mistakes", len(config.AsMistakes(err)))
-		return false
+		return s.follow(ctx, stop, log)
 	}
 	var restart []string
 	unlessStopped(ctx, stop, func(ctx context.Context) { restart, err = s.Reload(ctx, f) })
@@ -299,7 +308,7 @@ func (s *server) reload(ctx context.Context, stop chan os.Signal, cause string, 
 	}
 	if err != nil {
 		log.Error("configuration refused, the running one stays in use", "error", err)
-		return false
+		return s.follow(ctx, stop, log)
 	}
 	s.adopt(f, restart, log)
 	return true
@@ -308,8 +317,10 @@ func (s *server) reload(ctx context.Context, stop chan os.Signal, cause string, 
 // adopt goes by f, which is served since just now.
 func (s *server) adopt(f *config.File, restart []string, log *slog.Logger) {
 	s.drain = f.Limits.DrainTimeout
+	s.lastGood, s.refused = false, false
+	s.cutOff.Store(nil)
 	s.followed(f)
-	s.offerAPI(f, false)
+	s.offerAPI(f)
 	log.Info("configuration reloaded")
 	s.keep(f)
 	for _, setting := range restart {
