@@ -486,6 +486,9 @@ func (c *call) apply(status int, sent, change *config.TenantDocument, old *store
 	})
 	if err != nil {
 		c.after = ""
+		if !errors.Is(err, failed) {
+			failed = nil // of an attempt before the last one
+		}
 		return c.refusal(sent, err, failed)
 	}
 	c.generation = generation

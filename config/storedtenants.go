@@ -120,6 +120,7 @@ func (r *reader) storedTenants(f *File, to *roster) {
 	for i, key := range f.AdminAPI.Keys {
 		to.list.keys[key.SHA256] = "adminApi.keys[" + itoa(i) + "]"
 	}
+	f.Backend = to.terms.base
 	if r.loader == nil {
 		return
 	}

@@ -370,3 +370,64 @@ func idsOf(f *File) (ids []string) {
 	}
 	return ids
 }
+
+// What was kept of a gateway file gives documents of the store the same as the file
+// did, whatever that is by now.
+func TestStoredTenantsOfAKeptFile(t *testing.T) {
+	for _, settings := range []string{
+		"limits: {}",
+		"limits: {rate: 7, burst: 9, inFlightPerTenant: 11, quotaDay: 13, quotaMonth: 17, budget: 2s}\n" +
+			"backend: {allowHTTP: true, allowPrivate: true, allowAddresses: [10.0.0.0/8], inFlight: 19, connections: 23, retry: false}\n" +
+			"breaker: {window: 40s, buckets: 20, volume: 3, ratio: 0.25, openFor: 7s, probes: 2}\n" +
+			"auth: {resource: https://gateway.example/hooks, issuers: [{issuer: https://idp.example, tenantClaim: t}]}",
+		"limits: {rate: 7}\nbackend: {allowAddresses: [10.0.0.0/8]}\nbreaker: {enabled: false}",
+	} {
+		own := strings.Replace(storedText("own", "b"), "{", `{"rate": 1000, `, 1)
+		inside := strings.Replace(storedText("inside", "c"), "https://policy.example.com", "https://10.1.2.3", 1)
+		s := storing(t, "", map[string]string{"acme": storedText("acme", "a"), "own": own, "inside": inside, "zoo": storedText("zoo", "d")})
+		s.put("gateway.yaml", s.text("gateway.yaml")+"\n"+settings+"\n")
+		f, _, err := s.Load()
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Served()
+		kept, good := f.WithoutStored().PrintWhole(), s.Good()
+		if strings.Contains(string(kept), "id: acme") {
+			t.Errorf("WithoutStored has a tenant of the store:\n%s", kept)
+		}
+		s.put("gateway.yaml", "x: 1")
+		later := NewLoader(s.path("gateway.yaml"), s.environ)
+		later.Stored, later.Earlier = s.Stored, good
+		again, _, err := later.LoadKept(s.path("state/last-good.yaml"), kept)
+		if err != nil {
+			t.Fatalf("LoadKept = %v; want no mistake in\n%s", err, kept)
+		}
+		if got, want := string(again.Print()), string(f.Print()); got != want {
+			t.Errorf("LoadKept with %s =\n%s\nwant\n%s", settings, got, want)
+		}
+		// What was good before the start is so after it.
+		later.Served()
+		later.Stored = map[string][]byte{"acme": []byte("{"), "beta": []byte(storedText("beta", "a"))}
+		if again, _, err = later.LoadStored(); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := idsOf(again), []string{"filed", "acme"}; !slices.Equal(got, want) {
+			t.Errorf("LoadStored after LoadKept found %v; want %v", got, want)
+		}
+	}
+}
+
+// A loader goes by documents that were good before it was made, until it knows better.
+func TestEarlierDocuments(t *testing.T) {
+	s := storing(t, "", map[string]string{"acme": "{", "beta": storedText("beta", "a")})
+	s.Earlier = map[string][]byte{"acme": []byte(storedText("acme", "a"))}
+	s.serves(Change{}, "filed", "acme")
+	s.serves(Change{}, "filed", "acme")
+	s.store(nil)
+	s.serves(Change{}, "filed")
+	s.store(map[string]string{"acme": "{"})
+	s.serves(Change{}, "filed")
+	if _, _, err := NewLoader(s.path("gateway.yaml"), s.environ).LoadStored(); err == nil {
+		t.Error("LoadStored of a loader that nothing is served of = no error; want one")
+	}
+}

@@ -64,10 +64,12 @@ func (r *reader) tenants(o *object, f *File, base *baseSettings, burstSet bool) 
 		}
 	}
 	terms := &tenantTerms{
-		rate: f.Limits.Rate, burst: f.Limits.Burst, burstSet: burstSet, inFlight: f.Limits.InFlightPerTenant,
+		rate: f.Limits.Rate, burst: f.Limits.Burst, inFlight: f.Limits.InFlightPerTenant,
 		quota: f.Limits.quota(), budget: f.Limits.Budget, base: base.BackendSettings, auth: f.Auth,
 		stored: r.stored, files: r.named(&base.BackendSettings),
 	}
+	// What was printed has it in any case.
+	terms.burstSet = burstSet && !(r.large && f.Limits.Burst == defaultBurst(f.Limits.Rate))
 	if n, ok := o.fields["tls"]; ok {
 		terms.clients = spot{node: n}.has("clientCAFile")
 	}

@@ -30,7 +30,7 @@ type Stored struct {
 	// Held is since when what the store has is not served although it is known,
 	// because the gateway cannot serve it. It is zero where all is well.
 	Held time.Time
-	// Store is where they are, or nil where not even that can be used.
+	// Store is where they are.
 	Store *shared.Store
 }
 
@@ -147,9 +147,6 @@ func (g *Gateway) instrumentStored(meter metric.Meter) error {
 		o.ObserveInt64(leftOut, int64(s.LeftOut))
 		o.ObserveInt64(lost, int64(s.Lost))
 		o.ObserveInt64(held, flag(!s.Held.IsZero()))
-		if s.Store == nil {
-			return nil
-		}
 		for _, op := range []shared.Operation{shared.Read, shared.Write} {
 			observeFailures(o, failures, s.Store, op)
 		}

@@ -54,6 +54,8 @@ type follower struct {
 	end   context.CancelFunc // of life
 	done  chan struct{}      // closed when nobody looks any more
 
+	patience time.Duration // storePatience outside of tests
+
 	// turn holds one from reading documents to knowing them, and while one is changed.
 	turn chan struct{}
 
@@ -73,7 +75,7 @@ type follower struct {
 // which may be nothing.
 func newFollower(ctx context.Context, r *config.Redis, kept keptDocuments, log *slog.Logger) (*follower, error) {
 	f := &follower{
-		news: make(chan struct{}, 1), all: make(chan struct{}, 1), done: make(chan struct{}), turn: make(chan struct{}, 1), log: log,
+		news: make(chan struct{}, 1), all: make(chan struct{}, 1), done: make(chan struct{}), turn: make(chan struct{}, 1), patience: storePatience, log: log,
 		state: shared.DocumentState{Epoch: kept.Epoch}, documents: kept.Documents,
 	}
 	f.life, f.end = context.WithCancel(context.WithoutCancel(ctx))
@@ -339,9 +341,9 @@ func (f *follower) hold() {
 
 // begin returns why nothing can be changed now, or nil: then what is known is what
 // the store has, and stays what is known until release is called. It waits for
-// that until ctx ends, and storePatience at most.
+// that until ctx ends, and for patience at most.
 func (f *follower) begin(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, storePatience)
+	ctx, cancel := context.WithTimeout(ctx, f.patience)
 	defer cancel()
 	err := f.await(ctx)
 	if err == nil {
@@ -418,7 +420,7 @@ func (f *follower) Delete(ctx context.Context, id, match string) error {
 // edit changes a document in the store if its tag is match, or there is none and
 // match is empty.
 func (f *follower) edit(ctx context.Context, id string, data []byte, match string) error {
-	ctx, cancel := context.WithTimeout(ctx, storePatience)
+	ctx, cancel := context.WithTimeout(ctx, f.patience)
 	defer cancel()
 	found, class := f.docs.Get(ctx, id)
 	if class != shared.OK {
@@ -471,13 +473,7 @@ func (s *server) loadFollowed(ctx context.Context, stop chan os.Signal, log *slo
 	if err != nil || f.AdminAPI.Store != "redis" || s.follower.Load() != nil && (!s.lastGood || f.Shared.Redis == s.redis) {
 		return f, warnings, err
 	}
-	var kept keptDocuments
-	if s.fallback {
-		if kept, err = s.kept.documents(); err != nil {
-			log.Error("what was kept of the store cannot be used", "error", err)
-		}
-	}
-	if err = s.startFollowing(ctx, stop, &f.Shared.Redis, kept, log); err != nil {
+	if err = s.startFollowing(ctx, stop, &f.Shared.Redis, s.keptDocuments(log), log); err != nil {
 		return nil, warnings, config.Mistakes{{File: s.path, Path: "adminApi.store", What: "cannot be used, " + err.Error(), Instead: "correct that, or remove it"}}
 	}
 	return s.load(config.Change{})
@@ -498,21 +494,25 @@ func (s *server) startFollowing(ctx context.Context, stop chan os.Signal, r *con
 }
 
 // followKept returns f, the last good configuration, with the tenants of its
-// store as they are now, or where that cannot be followed with those that were kept.
+// store as they are now, or while that is not there with those that were kept.
 func (s *server) followKept(ctx context.Context, stop chan os.Signal, f *config.File, log *slog.Logger) (*config.File, error) {
+	if err := s.startFollowing(ctx, stop, &f.Shared.Redis, s.keptDocuments(log), log); err != nil {
+		return nil, fmt.Errorf("%s: the store of tenants cannot be used, %w", s.kept.path(), err)
+	}
+	s.loader.Stored = s.follower.Load().served()
+	return s.loadKept()
+}
+
+// keptDocuments returns what was kept of the store, where it is to be served.
+func (s *server) keptDocuments(log *slog.Logger) keptDocuments {
+	if !s.fallback {
+		return keptDocuments{}
+	}
 	kept, err := s.kept.documents()
 	if err != nil {
 		log.Error("what was kept of the store cannot be used", "error", err)
 	}
-	if err := s.startFollowing(ctx, stop, &f.Shared.Redis, kept, log); err != nil {
-		log.Error("the store of tenants cannot be followed until the configuration is corrected: those that were kept are served", "error", err)
-		now := time.Now()
-		s.cutOff.Store(&now)
-		s.loader.Stored = kept.Documents
-	} else {
-		s.loader.Stored = s.follower.Load().served()
-	}
-	return s.loadKept()
+	return kept
 }
 
 // loadKept returns the last good configuration, because the files have a mistake.
@@ -619,9 +619,6 @@ func (s *server) news() <-chan struct{} {
 func (s *server) stored() *gateway.Stored {
 	if follower := s.follower.Load(); follower != nil {
 		return follower.status()
-	}
-	if since := s.cutOff.Load(); since != nil {
-		return &gateway.Stored{Held: *since, Outage: shared.Skipped}
 	}
 	return nil
 }

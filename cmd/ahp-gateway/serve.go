@@ -12,7 +12,6 @@ import (
 	"slices"
 	"sync/atomic"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -191,11 +190,10 @@ type server struct {
 	api       *admin.API
 	store     *admin.Folder // of the tenants in folder; nil unless the API needs one
 	folder    string
-	follower  atomic.Pointer[follower]  // nil unless there is a store that replicas share
-	redis     config.Redis              // that it follows
-	cutOff    atomic.Pointer[time.Time] // since when there is one that cannot be followed
-	proposals chan proposal             // from the API to loop
-	ending    chan struct{}             // closed once loop takes none any more
+	follower  atomic.Pointer[follower] // nil unless there is a store that replicas share
+	redis     config.Redis             // that it follows
+	proposals chan proposal            // from the API to loop
+	ending    chan struct{}            // closed once loop takes none any more
 }
 
 func newServer(path string) *server {
@@ -318,7 +316,6 @@ func (s *server) reload(ctx context.Context, stop chan os.Signal, cause string, 
 func (s *server) adopt(f *config.File, restart []string, log *slog.Logger) {
 	s.drain = f.Limits.DrainTimeout
 	s.lastGood, s.refused = false, false
-	s.cutOff.Store(nil)
 	s.followed(f)
 	s.offerAPI(f)
 	log.Info("configuration reloaded")
