@@ -67,6 +67,7 @@ type follower struct {
 	lostEpoch string
 	leftOut   map[string]string // by id, why
 	held      time.Time         // gateway.Stored.Held
+	again     *time.Timer       // of later; nil until that is called
 	class     shared.Class      // of the last look
 }
 
@@ -148,6 +149,11 @@ func (f *follower) close() {
 	f.end()
 	f.store.Close()
 	<-f.done
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.again != nil {
+		f.again.Stop()
+	}
 }
 
 // await waits for its turn until ctx ends. Whoever gets it calls release.
@@ -256,9 +262,16 @@ func (f *follower) tell() {
 	}
 }
 
-// later has the documents served again after a while, because it did not work now.
+// later has the documents served again after a while, because it did not work
+// now. However often it is called, that is once.
 func (f *follower) later() {
-	time.AfterFunc(followAgain, f.tell)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.again == nil {
+		f.again = time.AfterFunc(followAgain, f.tell)
+		return
+	}
+	f.again.Reset(followAgain)
 }
 
 // served returns the documents that are to be served. Nobody changes the map.

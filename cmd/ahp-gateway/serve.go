@@ -50,7 +50,8 @@ names. With --fallback last-good, a file with a mistake does not keep the
 gateway from starting: it serves what was kept, says so in its log, in /readyz and
 in a metric, and takes the file over once that is corrected. Likewise it serves the
 documents that were kept of the store, until that can be had, and those of them
-that it has lost.
+that it has lost. The tenants of the store are followed also while a file has a
+mistake, with the last good configuration around them.
 
 SIGTERM and SIGINT drain: readiness fails, what was accepted is answered within
 limits.drainTimeout, queues and telemetry are flushed. A second one ends at once.
