@@ -40,7 +40,8 @@ func readsStore(o *object) bool {
 	return store != nil && store.text == "redis"
 }
 
-var errNoStore = errors.New("the configuration that is served has no store of tenants")
+// ErrNoStore is what LoadStored fails with.
+var ErrNoStore = errors.New("config: the configuration that is served has no store of tenants")
 
 // basis is what the documents of the store are read on.
 type basis struct {
@@ -54,17 +55,18 @@ type basis struct {
 }
 
 // LoadStored returns what was served last with the documents as they are in
-// Stored now, for while Load finds a mistake in the files: those are not looked
-// at, but for what the documents themselves name. It fails where what is served
-// has no store.
-func (l *Loader) LoadStored() (*File, []Mistake, error) {
+// Stored now, or would be with a change of one, for while Load finds a mistake in
+// the files: those are not looked at, but for what the documents themselves name.
+// Where what is served has no store it fails with [ErrNoStore].
+func (l *Loader) LoadStored(c Change) (*File, []Mistake, error) {
 	b := l.served
 	l.LeftOut, l.loaded = nil, nil
 	if b == nil {
-		return nil, nil, errNoStore
+		return nil, nil, ErrNoStore
 	}
 	r := newReader(l.path, l.env)
-	r.loader, r.stored, r.storing = l, b.file.AdminAPI.SecretsDir, len(b.file.AdminAPI.SecretsKeys) > 0
+	r.loader, r.change = l, c
+	r.stored, r.storing = b.file.AdminAPI.SecretsDir, len(b.file.AdminAPI.SecretsKeys) > 0
 	f := b.file
 	f.Tenants = slices.Clip(f.Tenants)
 	for _, path := range f.Sources {

@@ -302,7 +302,7 @@ func TestStoredTenantsUnderMistakes(t *testing.T) {
 		if documents != nil {
 			s.store(documents)
 		}
-		f, _, err := s.LoadStored()
+		f, _, err := s.LoadStored(Change{})
 		if err != nil {
 			t.Fatalf("LoadStored = %v; want no mistake", err)
 		}
@@ -343,6 +343,24 @@ func TestStoredTenantsUnderMistakes(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.Served()
+	}
+
+	// A change is checked on what is served, too.
+	s.put("gateway.yaml", "x: 1")
+	made := Change{StoredName("acme"), []byte(storedText("acme", "d"))}
+	for _, c := range []struct {
+		change Change
+		want   string
+	}{
+		{made, ""}, {Change{StoredName("acme"), nil}, ""},
+		{Change{StoredName("late"), []byte(storedText("late", "b"))}, `redis:late:1:25: keys[0]: is the same key as keys[0] in "redis:beta"`},
+		{Change{StoredName("late"), []byte(storedText("late", "1"))}, `redis:late:1:25: keys[0]: is the same key as tenants[0].keys[0]`},
+		{Change{StoredName("late"), []byte(storedText("late", "e"))}, `redis:late:1:25: keys[0]: is the same key as adminApi.keys[0]`},
+	} {
+		_, _, err := s.LoadStored(c.change)
+		if (err == nil) != (c.want == "") || err != nil && !strings.HasPrefix(err.Error(), c.want) {
+			t.Errorf("LoadStored(%s) = %v; want %q", c.change.Path, err, c.want)
+		}
 	}
 
 	// What is served under a mistake is the last good one from then on.
@@ -408,7 +426,7 @@ func TestStoredTenantsOfAKeptFile(t *testing.T) {
 		// What was good before the start is so after it.
 		later.Served()
 		later.Stored = map[string][]byte{"acme": []byte("{"), "beta": []byte(storedText("beta", "a"))}
-		if again, _, err = later.LoadStored(); err != nil {
+		if again, _, err = later.LoadStored(Change{}); err != nil {
 			t.Fatal(err)
 		}
 		if got, want := idsOf(again), []string{"filed", "acme"}; !slices.Equal(got, want) {
@@ -427,7 +445,7 @@ func TestEarlierDocuments(t *testing.T) {
 	s.serves(Change{}, "filed")
 	s.store(map[string]string{"acme": "{"})
 	s.serves(Change{}, "filed")
-	if _, _, err := NewLoader(s.path("gateway.yaml"), s.environ).LoadStored(); err == nil {
+	if _, _, err := NewLoader(s.path("gateway.yaml"), s.environ).LoadStored(Change{}); err == nil {
 		t.Error("LoadStored of a loader that nothing is served of = no error; want one")
 	}
 }

@@ -38,8 +38,9 @@ type Stored struct {
 // store, while the files that it was made from may have a mistake: what was
 // read of them is not read again, nor is what they name, and it counts as no
 // reload. Only backends of tenants that have changed are asked for their
-// subscriptions. On error nothing changes.
-func (g *Gateway) Follow(ctx context.Context, f *config.File) error {
+// subscriptions. Once f is served commit, unless it is nil, puts in place what has
+// changed. On error, also of commit, what was served before is.
+func (g *Gateway) Follow(ctx context.Context, f *config.File, commit func() error) error {
 	g.reload.Lock()
 	defer g.reload.Unlock()
 	old := g.current.Load()
@@ -50,6 +51,13 @@ func (g *Gateway) Follow(ctx context.Context, f *config.File) error {
 		return err
 	}
 	g.store(snap)
+	if commit != nil {
+		if err := commit(); err != nil {
+			g.store(old)
+			closePeers(snap, old)
+			return err
+		}
+	}
 	closePeers(old, snap)
 	return nil
 }

@@ -27,8 +27,8 @@ const (
 	// followAgain is after how long documents that could not be served, or what
 	// cannot be all the documents there are, are tried again.
 	followAgain = 30 * time.Second
-	// storePatience is how long a change waits until what the store has is known.
-	storePatience = 5 * time.Second
+	// changePatience is how long a change waits until what the store has is known.
+	changePatience = 5 * time.Second
 )
 
 // errStale says that other replicas have changed something since what the store
@@ -54,7 +54,7 @@ type follower struct {
 	end   context.CancelFunc // of life
 	done  chan struct{}      // closed when nobody looks any more
 
-	patience time.Duration // storePatience outside of tests
+	patience time.Duration // changePatience outside of tests
 
 	// turn holds one from reading documents to knowing them, and while one is changed.
 	turn chan struct{}
@@ -76,7 +76,7 @@ type follower struct {
 // which may be nothing.
 func newFollower(ctx context.Context, r *config.Redis, kept keptDocuments, log *slog.Logger) (*follower, error) {
 	f := &follower{
-		news: make(chan struct{}, 1), all: make(chan struct{}, 1), done: make(chan struct{}), turn: make(chan struct{}, 1), patience: storePatience, log: log,
+		news: make(chan struct{}, 1), all: make(chan struct{}, 1), done: make(chan struct{}), turn: make(chan struct{}, 1), patience: changePatience, log: log,
 		state: shared.DocumentState{Epoch: kept.Epoch}, documents: kept.Documents,
 	}
 	f.life, f.end = context.WithCancel(context.WithoutCancel(ctx))
@@ -542,9 +542,9 @@ func (s *server) follow(ctx context.Context, stop chan os.Signal, log *slog.Logg
 	if follower == nil {
 		return false
 	}
-	f, err := s.loadStored(follower)
+	f, _, err := s.loadStored(follower, config.Change{})
 	if err == nil {
-		unlessStopped(ctx, stop, func(ctx context.Context) { err = s.Follow(ctx, f) })
+		unlessStopped(ctx, stop, func(ctx context.Context) { err = s.Follow(ctx, f, nil) })
 	}
 	switch {
 	case errors.Is(err, context.Canceled):
@@ -555,20 +555,25 @@ func (s *server) follow(ctx context.Context, stop chan os.Signal, log *slog.Logg
 		log.Error("WHAT HAS CHANGED IN THE STORE OF TENANTS IS NOT SERVED, removed tenants and keys included", "error", err)
 		return false
 	}
+	s.adoptStored(f, log)
+	return true
+}
+
+// adoptStored goes by f, which is what was served before but for tenants of the store.
+func (s *server) adoptStored(f *config.File, log *slog.Logger) {
 	s.followed(f)
 	s.offerAPI(f)
 	s.keep(f)
 	log.Info("the tenants of the store are served as they are there, on the configuration of before")
-	return true
 }
 
-// loadStored returns what is served with the documents as they are now. Files
-// that those name are watched from then on.
-func (s *server) loadStored(follower *follower) (f *config.File, err error) {
+// loadStored returns what is served with the documents as they are now, and as
+// they would be with change. Files that those name are watched from then on.
+func (s *server) loadStored(follower *follower, change config.Change) (f *config.File, warnings []config.Mistake, err error) {
 	s.loader.Stored = follower.served()
 	for range 3 { // as load does
-		if f, _, err = s.loader.LoadStored(); err != nil {
-			return nil, err
+		if f, warnings, err = s.loader.LoadStored(change); err != nil {
+			return nil, warnings, err
 		}
 		fresh := slices.DeleteFunc(configFiles(f), func(path string) bool { return slices.Contains(s.files, path) })
 		if len(fresh) == 0 {
@@ -576,12 +581,11 @@ func (s *server) loadStored(follower *follower) (f *config.File, err error) {
 		}
 		s.files = slices.Concat(s.files, fresh)
 		slices.Sort(s.files)
-		if s.known == nil {
-			s.known = make(contents)
-		}
-		maps.Copy(s.known, contentsOf(s.loader.Digests, fresh))
+		known := contentsOf(s.loader.Digests, fresh)
+		maps.Copy(known, s.known)
+		s.known = known
 	}
-	return f, nil
+	return f, warnings, nil
 }
 
 // followNews has what has changed in the store served. Files that are known to have

@@ -90,9 +90,21 @@ func TestStoreIsFollowedUnderMistakes(t *testing.T) {
 		if r := b.tenant("", "list"); r.code != 0 || !strings.Contains(r.stdout, id("new")) || strings.Contains(r.stdout, id("gone")) {
 			t.Errorf("%s: tenant list = %+v; want what is served", c.what, r)
 		}
-		if r := b.tenant("", "remove", id("new")); r.code != 1 || !strings.Contains(r.stderr, "HTTP 422") {
-			t.Errorf("%s: a change at the replica that has the mistake = %+v; want 1 and 422", c.what, r)
+		// What its own API is told holds as well, everywhere.
+		b.add(id("own"), pass.URL)
+		if got := with(t, b.public, tenantKey(id("own"))); !strings.Contains(got, passed) {
+			t.Errorf("%s: answer to a tenant that was added at the replica with the mistake = %s; want a pass at once", c.what, got)
 		}
+		a.serves(tenantKey(id("own")), passed)
+		if r := b.tenant("", "remove", id("own")); r.code != 0 {
+			t.Errorf("%s: tenant remove at the replica with the mistake = %+v; want 0", c.what, r)
+		}
+		a.serves(tenantKey(id("own")), "HTTP 401")
+		twin := strings.Replace(tenantFile("steady", pass.URL), "id: steady", "id: twin", 1)
+		if r := b.tenant(twin, "add"); r.code != 1 || !strings.Contains(r.stderr, "is the same key as") {
+			t.Errorf("%s: tenant add with a key of the file's = %+v; want 1 and why", c.what, r)
+		}
+		b.reports("configuration: reloads are refused since ")
 
 		c.mend()
 		b.isReady()

@@ -92,27 +92,34 @@ func (s *server) tryProposal(stop chan os.Signal, q *proposal, undo *func() erro
 		}
 		*undo, q.change.Begin = took, nil
 	}
-	f, warnings, err := s.load(q.change.Change)
+	f, warnings, asBefore, err := s.loadChange(follower, q.change.Change, stored)
 	if err == nil {
 		err = q.change.Check(warnings)
 	}
 	if err != nil {
 		return err
 	}
-	var restart []string
-	unlessStopped(q.ctx, stop, func(ctx context.Context) {
-		restart, err = s.Propose(ctx, f, func() error {
-			err := q.change.Commit()
-			if err != nil && !errors.Is(err, errStale) {
-				log.Error("a change was served and cannot be stored: it is taken back", "error", err)
-			}
-			return err
-		})
-	})
-	if err != nil {
+	commit := func() error {
+		err := q.change.Commit()
+		if err != nil && !errors.Is(err, errStale) {
+			log.Error("a change was served and cannot be stored: it is taken back", "error", err)
+		}
 		return err
 	}
+	var restart []string
+	unlessStopped(q.ctx, stop, func(ctx context.Context) {
+		if asBefore {
+			err = s.Follow(ctx, f, commit)
+		} else {
+			restart, err = s.Propose(ctx, f, commit)
+		}
+	})
 	switch {
+	case err != nil:
+		return err
+	case asBefore:
+		s.adoptStored(f, log)
+		return nil
 	case stored: // it is no file that is watched
 	case q.change.Data == nil:
 		delete(s.known, q.change.Path)
@@ -121,6 +128,22 @@ func (s *server) tryProposal(stop chan os.Signal, q *proposal, undo *func() erro
 	}
 	s.adopt(f, restart, log)
 	return nil
+}
+
+// loadChange is load for a proposal. A change of what is in the store waits for no
+// file that has a mistake: then the configuration is asBefore, but for the change.
+func (s *server) loadChange(follower *follower, change config.Change, stored bool) (f *config.File, warnings []config.Mistake, asBefore bool, err error) {
+	if !stored || !s.refused {
+		files, known := s.files, s.known
+		if f, warnings, err = s.load(change); err == nil || !stored {
+			return f, warnings, false, err
+		}
+		s.files, s.known = files, known // loop has still to notice what is wrong
+	}
+	if f, warnings, failed := s.loadStored(follower, change); !errors.Is(failed, config.ErrNoStore) {
+		return f, warnings, true, failed
+	}
+	return f, warnings, false, err
 }
 
 // offerAPI has the admin API go by f, which is served.
