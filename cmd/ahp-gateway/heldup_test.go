@@ -291,3 +291,53 @@ func TestWaitingForTheStoreEnds(t *testing.T) {
 	s.unfollow()
 	server.Resume()
 }
+
+// A change of what is in the store is checked on the files as they are, noticed yet
+// or not, and where those have a mistake on what is served.
+func TestChangesBesideFilesNotNoticedYet(t *testing.T) {
+	server := redistest.Start(t)
+	pass, _ := pair(t)
+	t.Setenv("AHP_ADMIN_KEY", adminTestKey)
+	dir := folder(t, "gateway.yaml", "listen: 127.0.0.1:0\nadmin: 127.0.0.1:0\ntenantsDir: tenants\nshared: {redis: {url: redis://"+server.Address+"}}\n"+
+		"discovery: {onFailure: skip}\nadminApi: {trustDocuments: true, keys: [{env: AHP_ADMIN_KEY}], store: redis}\n", "tenants/steady.yaml", tenantFile("steady", pass.URL))
+	s, stop, log := newServer(filepath.Join(dir, "gateway.yaml")), make(chan os.Signal, 2), slog.New(slog.DiscardHandler)
+	f, _, err := s.loadFollowed(t.Context(), stop, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.unfollow()
+	p := program{stdin: strings.NewReader(""), stdout: t.Output(), stderr: t.Output()}
+	if s.service, err = p.start(t.Context(), f, log, s.api, s.stored, false); err != nil {
+		t.Fatal(err)
+	}
+	s.followed(f)
+	propose := func(id, document string) error {
+		return s.propose(stop, proposal{ctx: t.Context(), change: admin.Change{
+			Change: config.Change{Path: config.StoredName(id), Data: []byte(document)},
+			Check:  func([]config.Mistake) error { return nil },
+			Commit: func() error { return s.follower.Load().Put(t.Context(), id, []byte(document), "") },
+		}}).err
+	}
+	late := filepath.Join(dir, "tenants/late.yaml")
+	put(t, late, tenantFile("late", pass.URL))
+	twin := strings.Replace(tenantFile("late", pass.URL), "id: late", "id: twin", 1)
+	if err := propose("twin", twin); err == nil || !strings.Contains(err.Error(), "is the same key as") {
+		t.Errorf("a change with the key of a file that has just come = %v; want it refused for that", err)
+	}
+	put(t, late, "id: [")
+	if err := propose("twin", "id: twin"); err == nil || strings.Contains(err.Error(), "late.yaml") {
+		t.Errorf("a bad change beside a bad file = %v; want its own mistakes", err)
+	}
+	if err := propose("twin", twin); err != nil {
+		t.Errorf("a good change beside a bad file = %v; want it made", err)
+	}
+	if got := with(t, s.URL(), tenantKey("late")); !strings.Contains(got, passed) {
+		t.Errorf("answer after the change = %s; want a pass", got)
+	}
+	if len(s.known.differing(contentsOf(s.loader.Digests, s.files))) == 0 {
+		t.Error("the bad file is not there to be noticed after the change")
+	}
+	if err := s.shutdown(); err != nil {
+		t.Errorf("shutdown = %v; want none", err)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/ahp-gateway/ahp-gateway/admin"
@@ -135,7 +136,9 @@ func (s *server) tryProposal(stop chan os.Signal, q *proposal, undo *func() erro
 func (s *server) loadChange(follower *follower, change config.Change, stored bool) (f *config.File, warnings []config.Mistake, asBefore bool, err error) {
 	if !stored || !s.refused {
 		files, known := s.files, s.known
-		if f, warnings, err = s.load(change); err == nil || !stored {
+		f, warnings, err = s.load(change)
+		elsewhere := slices.ContainsFunc(config.AsMistakes(err), func(m config.Mistake) bool { return m.File != change.Path })
+		if !stored || !elsewhere {
 			return f, warnings, false, err
 		}
 		s.files, s.known = files, known // loop has still to notice what is wrong
