@@ -52,7 +52,8 @@ type Change struct {
 	// called where the change comes to nothing.
 	Begin func() (undo func() error, err error)
 	// Check sees the warnings of the configuration with the change in it, and
-	// can still refuse that.
+	// can still refuse that. Where others' changes come before this one, it and
+	// Commit are called again.
 	Check func(warnings []config.Mistake) error
 	// Commit puts the change in place.
 	Commit func() error

@@ -166,6 +166,7 @@ func (c *call) apply(status int, sent, change *config.TenantDocument, old *store
 				return errNoLonger
 			}
 			var unknown config.Mistakes
+			warnings = nil // of an attempt before this
 			for _, m := range all {
 				if m.File != c.store.Place(c.tenant) {
 					continue
@@ -197,6 +198,9 @@ func (c *call) apply(status int, sent, change *config.TenantDocument, old *store
 	})
 	if err != nil {
 		c.after = ""
+		if !errors.Is(err, failed) {
+			failed = nil // of an attempt before the last one
+		}
 		return c.refusal(sent, err, failed)
 	}
 	c.generation = generation

@@ -62,6 +62,9 @@ func (r *reader) gateway(name string, data []byte) (*File, []Mistake, error) {
 		return nil, warnings, err
 	}
 	f.Sources = r.sources
+	if r.loader != nil {
+		r.loader.loaded = r.basis
+	}
 	return f, warnings, nil
 }
 

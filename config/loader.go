@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"reflect"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -31,11 +30,17 @@ type Loader struct {
 	// keep the others from being served.
 	LeftOut []LeftOut
 
+	// Earlier are documents of the store, by id, that were good before Served was
+	// called for the first time. Nobody changes the map.
+	Earlier map[string][]byte
+
 	path    string
 	env     Environ
 	terms   tenantTerms            // that tenants were read under
 	tenants map[string]*tenantFile // by path
-	good    map[string][]byte      // of Stored what was last read without a mistake
+	// loaded is what the last load gave documents of the store to go by, and
+	// served the one of them that is: nil where there is no store.
+	loaded, served *basis
 }
 
 // NewLoader returns a Loader of the gateway file at path, in the environment env.
@@ -50,7 +55,7 @@ func (l *Loader) Load() (*File, []Mistake, error) { return l.LoadWith(Change{}) 
 // the change is made afterwards, Load finds nothing else.
 func (l *Loader) LoadWith(c Change) (*File, []Mistake, error) {
 	l.Digests.turn()
-	l.LeftOut = nil
+	l.LeftOut, l.loaded = nil, nil
 	r := newReader(l.path, l.env)
 	r.loader, r.change = l, c
 	defer func() { l.Sources = r.watched() }()
@@ -61,18 +66,10 @@ func (l *Loader) LoadWith(c Change) (*File, []Mistake, error) {
 	return r.gateway(l.path, data)
 }
 
-// Made says that a change with which LoadWith found no mistake was made. The
-// document is then the tenant's last good one.
-func (l *Loader) Made(c Change) {
-	id, stored := strings.CutPrefix(c.Path, storedPrefix)
-	switch {
-	case !stored:
-	case c.Data == nil:
-		delete(l.good, id)
-	default:
-		l.good[id] = c.Data
-	}
-}
+// Served says that what was loaded last is served, with the change that it was
+// loaded with. Only then are its documents the last good ones of their tenants,
+// and its gateway file the one that LoadStored goes by.
+func (l *Loader) Served() { l.served, l.Earlier = l.loaded, nil }
 
 // watched returns the paths of Loader.Sources.
 func (r *reader) watched() []string {
@@ -90,7 +87,8 @@ func (r *reader) watched() []string {
 // the same, and so was the content of the files that they name when they were
 // loaded. That of secrets, which are read when they are used, may differ.
 func (t *Tenant) Unchanged(before *Tenant) bool {
-	return t.read != nil && before.read != nil && (t.read == before.read || t.read.equal(before.read))
+	a, b := t.read, before.read
+	return a != nil && b != nil && (a == b || !a.listed && !b.listed && a.equal(b))
 }
 
 // equal reports whether both were read from the same content to the same end.

@@ -120,6 +120,12 @@ func (p *printer) settings(f *File) {
 	if len(f.AdminAPI.Keys) > 0 {
 		p.adminAPI(&f.AdminAPI)
 	}
+	if p.whole && f.AdminAPI.Store == "redis" { // for documents that are not in it
+		p.open("backend")
+		p.backendMembers(&f.Backend)
+		p.close()
+		p.breaker(&f.Backend.Breaker)
+	}
 }
 
 func (p *printer) adminAPI(a *AdminAPI) {
@@ -214,6 +220,25 @@ func (p *printer) secrets(g Grant) {
 
 func (p *printer) backend(id string, b BackendSettings) {
 	p.open(yamlText(id))
+	p.backendMembers(&b)
+	if b.IssuerCAFile != "" {
+		p.text("issuerCAFile", b.IssuerCAFile)
+	}
+	if b.CAFile != "" {
+		p.text("caFile", b.CAFile)
+	}
+	p.breaker(&b.Breaker)
+	switch {
+	case isEvery(b.Shadow):
+		p.text("shadow", "*")
+	case len(b.Shadow) > 0:
+		p.texts("shadow", b.Shadow)
+	}
+	p.close()
+}
+
+// backendMembers prints what stands in the gateway file's backend too.
+func (p *printer) backendMembers(b *BackendSettings) {
 	p.bool("allowHTTP", b.AllowHTTP)
 	p.bool("allowPrivate", b.AllowPrivate)
 	if len(b.AllowAddresses) > 0 {
@@ -223,30 +248,20 @@ func (p *printer) backend(id string, b BackendSettings) {
 		p.text("clientCertFile", b.ClientCertFile)
 		p.text("clientKeyFile", b.ClientKeyFile)
 	}
-	if b.IssuerCAFile != "" {
-		p.text("issuerCAFile", b.IssuerCAFile)
-	}
-	if b.CAFile != "" {
-		p.text("caFile", b.CAFile)
-	}
 	p.int("inFlight", b.InFlight)
 	p.int("connections", b.Connections)
 	p.bool("retry", b.Retry)
+}
+
+func (p *printer) breaker(b *Breaker) {
 	p.open("breaker")
-	p.bool("enabled", !b.Breaker.Disabled)
-	p.duration("window", b.Breaker.Window)
-	p.int("buckets", b.Breaker.Buckets)
-	p.int("volume", b.Breaker.Volume)
-	p.float("ratio", b.Breaker.Ratio)
-	p.duration("openFor", b.Breaker.OpenFor)
-	p.int("probes", b.Breaker.Probes)
-	p.close()
-	switch {
-	case isEvery(b.Shadow):
-		p.text("shadow", "*")
-	case len(b.Shadow) > 0:
-		p.texts("shadow", b.Shadow)
-	}
+	p.bool("enabled", !b.Disabled)
+	p.duration("window", b.Window)
+	p.int("buckets", b.Buckets)
+	p.int("volume", b.Volume)
+	p.float("ratio", b.Ratio)
+	p.duration("openFor", b.OpenFor)
+	p.int("probes", b.Probes)
 	p.close()
 }
 

@@ -22,6 +22,8 @@ type reader struct {
 	until time.Time
 	// loader keeps what tenants' files were read as, or is nil.
 	loader *Loader
+	// basis is what the store's documents were read on, if there is a loader.
+	basis *basis
 	// asked is what was asked of the environment, if there is a loader.
 	asked []question
 	// printed is set where what Print wrote is read: keys are shortened, and

@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"errors"
 	"maps"
 	"runtime"
 	"slices"
@@ -39,6 +40,81 @@ func readsStore(o *object) bool {
 	return store != nil && store.text == "redis"
 }
 
+// ErrNoStore is what LoadStored fails with.
+var ErrNoStore = errors.New("config: the configuration that is served has no store of tenants")
+
+// basis is what the documents of the store are read on.
+type basis struct {
+	// file is without the tenants of the store, and its Sources without what
+	// those name.
+	file    File
+	terms   *tenantTerms
+	members []member               // of file.Tenants
+	kept    map[string]*tenantFile // what documents were read as, among others
+	good    map[string][]byte      // by id, the last document without a mistake
+}
+
+// LoadStored returns what was served last with the documents as they are in
+// Stored now, or would be with a change of one, for while Load finds a mistake in
+// the files: those are not looked at, but for what the documents themselves name.
+// Where what is served has no store it fails with [ErrNoStore].
+func (l *Loader) LoadStored(c Change) (*File, []Mistake, error) {
+	b := l.served
+	l.LeftOut, l.loaded = nil, nil
+	if b == nil {
+		return nil, nil, ErrNoStore
+	}
+	r := newReader(l.path, l.env)
+	r.loader, r.change = l, c
+	r.stored, r.storing = b.file.AdminAPI.SecretsDir, len(b.file.AdminAPI.SecretsKeys) > 0
+	f := b.file
+	f.Tenants = slices.Clip(f.Tenants)
+	for _, path := range f.Sources {
+		r.noteSource(path)
+	}
+	to := &roster{
+		terms: b.terms, list: newTenantList(), stored: true,
+		kept: tenantFiles{digests: l.Digests, before: b.kept, now: make(map[string]*tenantFile, len(b.kept))},
+	}
+	for _, m := range b.members {
+		to.list.add(r, m, m.claims)
+	}
+	r.storedTenants(&f, to)
+	r.overlaps(to.list.members, f.Tenants)
+	warnings, err := r.result()
+	if err != nil {
+		return nil, warnings, err
+	}
+	f.Sources, l.loaded = r.sources, r.basis
+	return &f, warnings, nil
+}
+
+// WithoutStored returns f without the tenants of the store.
+func (f *File) WithoutStored() *File {
+	g := *f
+	g.Tenants = slices.DeleteFunc(slices.Clone(f.Tenants), func(t Tenant) bool { return strings.HasPrefix(t.File, storedPrefix) })
+	return &g
+}
+
+// LoadKept is ParseWhole of what was kept of the gateway file, with the documents
+// of the store as they are in Stored now.
+func (l *Loader) LoadKept(name string, data []byte) (*File, []Mistake, error) {
+	l.LeftOut, l.loaded = nil, nil
+	r := newReader(l.path, l.env)
+	r.loader, r.large = l, true
+	r.noteSource(name)
+	return r.gateway(name, data)
+}
+
+// Good returns the last documents of the store without a mistake, by id, as of
+// the last call of Served. Nobody changes the map.
+func (l *Loader) Good() map[string][]byte {
+	if l.served == nil {
+		return l.Earlier
+	}
+	return l.served.good
+}
+
 // storedTenants reads the documents of the store. One with a mistake, or that
 // claims what is another's, is left out; that of the change is a mistake of the
 // whole then, because somebody waits to hear of it.
@@ -46,9 +122,17 @@ func (r *reader) storedTenants(f *File, to *roster) {
 	for i, key := range f.AdminAPI.Keys {
 		to.list.keys[key.SHA256] = "adminApi.keys[" + itoa(i) + "]"
 	}
-	if r.loader == nil || r.large {
+	f.Backend = to.terms.base
+	if r.loader == nil {
 		return
 	}
+	for i := range f.Tenants {
+		if f.Tenants[i].read == nil {
+			f.Tenants[i].read = &tenantFile{listed: true}
+		}
+	}
+	r.basis = &basis{file: *f, terms: to.terms, members: slices.Clone(to.list.members), kept: to.kept.now}
+	r.basis.file.Sources = slices.Clone(r.sources)
 	documents, changed, changes := r.loader.Stored, "", false
 	if changed, changes = strings.CutPrefix(r.change.Path, storedPrefix); changes {
 		documents = maps.Clone(documents)
@@ -59,61 +143,34 @@ func (r *reader) storedTenants(f *File, to *roster) {
 			documents[changed] = r.change.Data
 		}
 	}
-	ids := slices.Sorted(maps.Keys(documents))
-	all := make([]*tenantFile, len(ids))
-	inParallel(len(ids), func(i int) {
-		if !changes || ids[i] != changed { // what is only proposed is not kept
-			all[i] = r.storedTenant(ids[i], documents[ids[i]], to, f.AdminAPI.TrustDocuments)
+	s := &selection{reader: r, to: to, trust: f.AdminAPI.TrustDocuments, documents: documents, before: r.loader.Good(), clash: newReader("", nil)}
+	for _, id := range slices.Sorted(maps.Keys(documents)) {
+		if !changes || id != changed { // what is only proposed is looked at last
+			s.ids = append(s.ids, id)
 		}
-	})
-	fit := make(map[string]*tenantFile, len(ids))
-	good := make(map[string][]byte, len(ids))
-	if before, ok := r.loader.good[changed]; ok && changes {
-		good[changed] = before
 	}
-	var out []LeftOut
-	clash := newReader("", nil)
-	for i, id := range ids {
-		read := all[i]
-		if read == nil {
-			continue
-		}
-		r.follow(read)
-		m, bad := to.refuses(clash, id, read)
-		if !bad {
-			fit[id], good[id] = read, documents[id]
-			to.kept.keep(StoredName(id), read)
-			continue
-		}
-		left := LeftOut{ID: id, Mistake: m}
-		if before, ok := r.loader.good[id]; ok {
-			good[id] = before
-			earlier := r.storedTenant(id, before, to, f.AdminAPI.TrustDocuments)
-			if _, bad := to.refuses(clash, id, earlier); !bad {
-				r.follow(earlier)
-				fit[id], left.Earlier = earlier, true
-				to.kept.keep(StoredName(id), earlier)
-			}
-		}
-		out = append(out, left)
-	}
+	s.choose()
 	if changes && r.change.Data != nil {
-		read := r.storedTenant(changed, r.change.Data, to, f.AdminAPI.TrustDocuments)
+		read := r.storedTenant(changed, r.change.Data, to, s.trust)
 		r.merge(read)
 		if read.incomplete && len(read.mistakes) == 0 {
 			r.add(incompleteIn(changed))
 		}
 		if read.at.node != nil {
-			to.list.add(r, member{read.at, StoredName(changed)}, &read.claims)
-			fit[changed] = read
+			to.list.add(r, memberOf(changed, read), &read.claims)
+			s.fit[changed], s.good[changed] = read, r.change.Data
 		}
 	}
-	r.loader.LeftOut, r.loader.good = out, good
+	r.loader.LeftOut, r.basis.good = s.out, s.good
 	to.list.members = to.list.members[:len(f.Tenants)]
-	for _, id := range slices.Sorted(maps.Keys(fit)) {
-		to.list.members = append(to.list.members, member{fit[id].at, StoredName(id)})
-		f.Tenants = append(f.Tenants, fit[id].tenant)
+	for _, id := range slices.Sorted(maps.Keys(s.fit)) {
+		to.list.members = append(to.list.members, memberOf(id, s.fit[id]))
+		f.Tenants = append(f.Tenants, s.fit[id].tenant)
 	}
+}
+
+func memberOf(id string, read *tenantFile) member {
+	return member{at: read.at, file: StoredName(id)}
 }
 
 // follow takes over which files a document names, and nothing of what was found.
@@ -122,27 +179,6 @@ func (r *reader) follow(read *tenantFile) {
 		r.noteSource(path)
 	}
 	r.wanted = append(r.wanted, read.wanted...)
-}
-
-// refuses returns why a document cannot be one of the tenants. One that can be
-// is one of them from then on. own has no mistakes, before and after.
-func (to *roster) refuses(own *reader, id string, read *tenantFile) (Mistake, bool) {
-	switch {
-	case len(read.mistakes) > 0:
-		return read.mistakes[0], true
-	case read.incomplete || read.at.node == nil:
-		return incompleteIn(id), true
-	}
-	m := member{read.at, StoredName(id)}
-	to.list.add(own, m, &read.claims)
-	if len(own.mistakes) > 0 {
-		to.list.remove(m, &read.claims)
-		first := own.mistakes[0]
-		own.mistakes = nil
-		clear(own.known)
-		return first, true
-	}
-	return Mistake{}, false
 }
 
 func incompleteIn(id string) Mistake {

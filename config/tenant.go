@@ -66,10 +66,12 @@ func (r *reader) tenants(o *object, f *File, base *baseSettings, burstSet bool) 
 		}
 	}
 	terms := &tenantTerms{
-		rate: f.Limits.Rate, burst: f.Limits.Burst, burstSet: burstSet, inFlight: f.Limits.InFlightPerTenant,
+		rate: f.Limits.Rate, burst: f.Limits.Burst, inFlight: f.Limits.InFlightPerTenant,
 		quota: f.Limits.quota(), budget: f.Limits.Budget, base: base.BackendSettings, auth: f.Auth,
 		stored: r.stored, files: r.named(&base.BackendSettings),
 	}
+	// What was printed has it in any case.
+	terms.burstSet = burstSet && !(r.large && f.Limits.Burst == defaultBurst(f.Limits.Rate))
 	if n, ok := o.fields["tls"]; ok {
 		terms.clients = spot{node: n}.has("clientCAFile")
 	}
@@ -131,6 +133,8 @@ type member struct {
 	at spot
 	// file is the base name of the tenant's own file, or "".
 	file string
+	// claims are those that it was added with.
+	claims *claims
 }
 
 // String returns what mistakes call the tenant.
@@ -164,6 +168,7 @@ func newTenantList() *tenantList {
 // add adds a tenant, and reports what of its claims a tenant before has, or
 // itself already.
 func (l *tenantList) add(r *reader, m member, c *claims) {
+	m.claims = c
 	l.members = append(l.members, m)
 	if c.id.node != nil {
 		if first, dup := l.ids[c.id.text]; dup {

@@ -96,7 +96,7 @@ func (r *reader) tenantsDir(s spot, f *File, to *roster) {
 		if read.at.node == nil {
 			continue
 		}
-		to.list.add(r, member{read.at, filepath.Base(paths[i])}, &read.claims)
+		to.list.add(r, member{at: read.at, file: filepath.Base(paths[i])}, &read.claims)
 		f.Tenants = append(f.Tenants, read.tenant)
 	}
 }
@@ -124,6 +124,9 @@ type tenantFile struct {
 	// the operator's.
 	content []byte
 	trusted bool
+	// listed says that it is no file: a tenant of the gateway file has one where
+	// there is a store, to tell it from the same tenant of a later load.
+	listed bool
 
 	// What its reader found and read.
 	names                  []string // of files, as mistakes show them, in order

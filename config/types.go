@@ -38,6 +38,9 @@ type File struct {
 	Shared Shared
 	// Auth is whose access tokens are accepted. Without Issuers there are none.
 	Auth Auth
+	// Backend is what the backends of the store's tenants take over, for those
+	// that are yet to come: those of Tenants have it. It is zero without a store.
+	Backend BackendSettings
 	// Tenants are in document order, and after them those of TenantsDir by the
 	// names of their files, and then those of the store by id. There is at least
 	// one, unless TenantsDir is set or there is a store. A file that says neither yields one with ID "default" and Open set.

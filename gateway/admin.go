@@ -30,7 +30,7 @@ func (g *Gateway) newPrivate(address net.Addr) *http.Server {
 		if g.stats.lastGood.Load() {
 			state = "ready, with the last good configuration: the present one has a mistake"
 		}
-		state += g.common.trouble()
+		state += g.stats.trouble() + g.common.trouble()
 		if g.stored != nil {
 			state += g.stored().trouble()
 		}

@@ -34,7 +34,17 @@ type peerKey struct {
 // of tenants that have changed. That takes as long as f's discovery may; when ctx
 // ends it gives up.
 func (g *Gateway) assemble(ctx context.Context, f *config.File, previous *snapshot, ask bool) (*snapshot, error) {
+	v, err := g.openVault(f, previous)
+	if err != nil {
+		return nil, fmt.Errorf("gateway: %w", err)
+	}
+	return g.assembleFrom(ctx, v, f, previous, ask)
+}
+
+// assembleFrom is assemble with what is read from v.
+func (g *Gateway) assembleFrom(ctx context.Context, v *vault, f *config.File, previous *snapshot, ask bool) (_ *snapshot, err error) {
 	s := &snapshot{
+		vault:      v,
 		generation: 1,
 		file:       f,
 		claims:     g.owners.claim(),
@@ -48,10 +58,6 @@ func (g *Gateway) assemble(ctx context.Context, f *config.File, previous *snapsh
 		for _, p := range previous.parties {
 			known[p.id] = p
 		}
-	}
-	v, err := g.openVault(f)
-	if err != nil {
-		return nil, fmt.Errorf("gateway: %w", err)
 	}
 	entries := make([]tenant.Entry, len(f.Tenants))
 	peers := make(map[*config.Hook]*peer)
@@ -73,6 +79,7 @@ func (g *Gateway) assemble(ctx context.Context, f *config.File, previous *snapsh
 		closePeers(s, previous)
 		return nil, err
 	}
+	v.tidy(f)
 	return s, nil
 }
 
@@ -249,7 +256,7 @@ func modeOf(m config.Mode) routing.Mode {
 func (g *Gateway) assemblePeer(s *snapshot, v *vault, t *config.Tenant, h *config.Hook, p, previous *party) (*peer, error) {
 	f, own := s.file, t.Backends[h.ID]
 	settings := g.backendConfig(f, v, t, h, own)
-	trust, err := identify(&settings, &own)
+	trust, err := v.identify(&settings, &own)
 	if err != nil {
 		return nil, err
 	}

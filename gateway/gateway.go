@@ -269,6 +269,7 @@ func (g *Gateway) store(snap *snapshot) {
 func (g *Gateway) loaded() {
 	g.stats.reloadOK.Store(true)
 	g.stats.reloadTime.Store(time.Now().Unix())
+	g.stats.refusedAt.Store(0)
 }
 
 // Start listens and serves. It returns once both listeners accept connections.
@@ -437,6 +438,7 @@ func (g *Gateway) Generation() uint64 { return g.current.Load().generation }
 func (g *Gateway) Rejected() {
 	g.stats.rejected.Add(1)
 	g.stats.reloadOK.Store(false)
+	g.stats.refusedAt.CompareAndSwap(0, time.Now().Unix())
 }
 
 // needRestart names what differs and is fixed while the process lives.

@@ -6,7 +6,6 @@ import (
 	"crypto/x509"
 	"fmt"
 	"net/url"
-	"os"
 
 	"github.com/ahp-gateway/ahp-gateway/backend"
 	"github.com/ahp-gateway/ahp-gateway/config"
@@ -15,10 +14,10 @@ import (
 // identify puts into c whom the gateway trusts and by what it identifies itself
 // in TLS, as own says, and returns all that it has read for that. Errors never
 // quote from a file.
-func identify(c *backend.Config, own *config.BackendSettings) ([]byte, error) {
+func (v *vault) identify(c *backend.Config, own *config.BackendSettings) ([]byte, error) {
 	var read bytes.Buffer
 	file := func(key, path string) ([]byte, error) {
-		data, err := os.ReadFile(path)
+		data, err := v.file(path)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", key, err)
 		}

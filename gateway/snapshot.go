@@ -28,6 +28,7 @@ type snapshot struct {
 	resource   *resource       // nil where the gateway is called nothing
 	parties    []*party
 	claims     *claims // of places for time series
+	vault      *vault  // that it was assembled with
 }
 
 // party is one tenant at work.

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"sync/atomic"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -124,6 +125,16 @@ type globalStats struct {
 	reloadOK   atomic.Bool
 	lastGood   atomic.Bool  // what is served is Options.LastGood still
 	reloadTime atomic.Int64 // Unix seconds of the last one that was done
+	refusedAt  atomic.Int64 // likewise, of the first that was refused since; 0 for none
+}
+
+// trouble says for /readyz that what is served is not what the files say.
+func (s *globalStats) trouble() string {
+	at := s.refusedAt.Load()
+	if at == 0 || s.lastGood.Load() { // which says as much
+		return ""
+	}
+	return "\nconfiguration: reloads are refused since " + time.Unix(at, 0).UTC().Format(time.RFC3339) + ", and what was loaded before is served: the log says why"
 }
 
 var globalSeries = func() (all []timeSeries[globalStats]) {

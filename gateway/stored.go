@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"strconv"
 	"time"
@@ -26,8 +27,39 @@ type Stored struct {
 	LeftOut int
 	// Lost is how many are served although the store has lost them.
 	Lost int
+	// Held is since when what the store has is not served although it is known,
+	// because the gateway cannot serve it. It is zero where all is well.
+	Held time.Time
 	// Store is where they are.
 	Store *shared.Store
+}
+
+// Follow serves f, which differs from what is served in nothing but tenants of the
+// store, while the files that it was made from may have a mistake: what was
+// read of them is not read again, nor is what they name, and it counts as no
+// reload. Only backends of tenants that have changed are asked for their
+// subscriptions. Once f is served commit, unless it is nil, puts in place what has
+// changed. On error, also of commit, what was served before is.
+func (g *Gateway) Follow(ctx context.Context, f *config.File, commit func() error) error {
+	g.reload.Lock()
+	defer g.reload.Unlock()
+	old := g.current.Load()
+	v := *old.vault
+	v.files, v.settled = maps.Clone(v.files), true
+	snap, err := g.assembleFrom(ctx, &v, f, old, false)
+	if err != nil {
+		return err
+	}
+	g.store(snap)
+	if commit != nil {
+		if err := commit(); err != nil {
+			g.store(old)
+			closePeers(snap, old)
+			return err
+		}
+	}
+	closePeers(old, snap)
+	return nil
 }
 
 // storeTimeout is how long a call for documents may take at least.
@@ -76,6 +108,9 @@ func (s *Stored) trouble() string {
 	if s.Lost > 0 {
 		text += "\nstored tenants: the store has lost " + strconv.Itoa(s.Lost) + " that are still served: restore it, or send SIGHUP to go by what it has"
 	}
+	if !s.Held.IsZero() {
+		text += "\nstored tenants: since " + s.Held.UTC().Format(time.RFC3339) + " what has changed in the store is not served, removed tenants and keys included: the log says why"
+	}
 	if s.LeftOut > 0 {
 		text += "\nstored tenants: " + strconv.Itoa(s.LeftOut) + " documents have mistakes and are left out"
 	}
@@ -98,6 +133,7 @@ func (g *Gateway) instrumentStored(meter metric.Meter) error {
 	available := gauge("ahp.gateway.stored.available", "1 while the documents of tenants in the store that replicas share are followed, 0 while they cannot be: alert on it.")
 	leftOut := gauge("ahp.gateway.stored.left_out", "Documents of tenants in the store that are not served because they have mistakes: alert on it.")
 	lost := gauge("ahp.gateway.stored.lost", "Tenants that are served although the store has lost their documents: alert on it.")
+	held := gauge("ahp.gateway.stored.held", "1 while what has changed in the store that replicas share cannot be served here, removed tenants and keys included: alert on it.")
 	failures, e := meter.Int64ObservableCounter("ahp.gateway.stored.failures", metric.WithUnit("{operation}"),
 		metric.WithDescription("Operations on the documents of tenants in the store that got nothing, by operation and class."))
 	if err == nil {
@@ -118,11 +154,12 @@ func (g *Gateway) instrumentStored(meter metric.Meter) error {
 		o.ObserveInt64(available, up)
 		o.ObserveInt64(leftOut, int64(s.LeftOut))
 		o.ObserveInt64(lost, int64(s.Lost))
+		o.ObserveInt64(held, flag(!s.Held.IsZero()))
 		for _, op := range []shared.Operation{shared.Read, shared.Write} {
 			observeFailures(o, failures, s.Store, op)
 		}
 		return nil
-	}, available, leftOut, lost, failures)
+	}, available, leftOut, lost, held, failures)
 	if err != nil {
 		return fmt.Errorf("gateway: instruments: %w", err)
 	}

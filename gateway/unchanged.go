@@ -27,7 +27,7 @@ func (v *vault) makingOf(t *config.Tenant) making {
 // their subscriptions is assembled where ask is set, because the answers are
 // not known yet.
 func (v *vault) unchanged(t *config.Tenant, p *party, ask bool) bool {
-	return p != nil && t.Unchanged(&p.made.tenant) && (!ask || len(p.discovered) == 0) && v.secretsOf(t) == p.made.secrets
+	return p != nil && t.Unchanged(&p.made.tenant) && (!ask || len(p.discovered) == 0) && (v.settled || v.secretsOf(t) == p.made.secrets)
 }
 
 // secretsOf returns the digest of what the references to secrets in t's

@@ -3,6 +3,7 @@ package gateway
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"strings"
 
@@ -14,11 +15,56 @@ import (
 type vault struct {
 	environ config.Environ
 	stored  *sealed.Folder // nil where none are stored
+	// files are the contents, by path, of what backends are identified by, where
+	// Follow may need them; nil where nothing can be followed.
+	files map[string][]byte
+	// settled is set while only documents of the store are followed: whatever has
+	// been read before is not looked at again.
+	settled bool
 }
 
-func (g *Gateway) openVault(f *config.File) (*vault, error) {
+// openVault returns the vault of f. What previous, which may be nil, has read
+// is remembered.
+func (g *Gateway) openVault(f *config.File, previous *snapshot) (*vault, error) {
 	stored, err := f.AdminAPI.Secrets(g.environ)
-	return &vault{environ: g.environ, stored: stored}, err
+	v := &vault{environ: g.environ, stored: stored}
+	if f.AdminAPI.Store == "redis" {
+		v.files = make(map[string][]byte)
+		if previous != nil {
+			maps.Copy(v.files, previous.vault.files)
+		}
+	}
+	return v, err
+}
+
+// file returns the content of a file that identifies somebody.
+func (v *vault) file(path string) ([]byte, error) {
+	if data, known := v.files[path]; known && v.settled {
+		return data, nil
+	}
+	data, err := os.ReadFile(path)
+	if err == nil && v.files != nil {
+		v.files[path] = data
+	}
+	return data, err
+}
+
+// tidy forgets the files that f does not name.
+func (v *vault) tidy(f *config.File) {
+	if len(v.files) == 0 {
+		return
+	}
+	named := make(map[string]bool, len(v.files))
+	for i := range f.Tenants {
+		for _, b := range f.Tenants[i].Backends {
+			for _, path := range []string{b.CAFile, b.IssuerCAFile, b.ClientCertFile, b.ClientKeyFile} {
+				if path != "" {
+					named[path] = true
+				}
+			}
+		}
+	}
+	maps.DeleteFunc(v.files, func(path string, _ []byte) bool { return !named[path] })
 }
 
 // secret resolves a reference of a tenant's documents inside the tenant's grant.

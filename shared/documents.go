@@ -1,6 +1,7 @@
 package shared
 
 import (
+	"context"
 	"crypto/rand"
 	"strings"
 	"time"
@@ -54,6 +55,8 @@ const (
 	EditElsewhere
 	// EditFull: there is no room for another document.
 	EditFull
+	// EditStale: there is a change that the caller does not know.
+	EditStale
 )
 
 // Documents returns the documents that are kept under a name.
@@ -67,9 +70,10 @@ func far() time.Time { return time.Now().Add(time.Hour) }
 
 // Changes returns the state of now and the names of the documents that have
 // been written or removed since known. whole is set where those are not known
-// one by one: then everything is to be read. A name may come more than once.
-func (d *Documents) Changes(known DocumentState) (now DocumentState, names []string, whole bool, class Class) {
-	r, class := d.store.call(Read, d.store.scripts.changes, far(), []string{d.epoch, d.log}, []string{known.Epoch, known.Last})
+// one by one: then everything is to be read. A name may come more than once. As
+// all methods it gets nothing once ctx ends.
+func (d *Documents) Changes(ctx context.Context, known DocumentState) (now DocumentState, names []string, whole bool, class Class) {
+	r, class := d.store.callWithin(ctx, Read, d.store.scripts.changes, far(), []string{d.epoch, d.log}, []string{known.Epoch, known.Last})
 	if class != OK {
 		return known, nil, false, class
 	}
@@ -96,12 +100,12 @@ func (d *Documents) Changes(known DocumentState) (now DocumentState, names []str
 
 // Get returns the documents of those names that there are. One that is too
 // large is nil.
-func (d *Documents) Get(names ...string) (map[string][]byte, Class) {
+func (d *Documents) Get(ctx context.Context, names ...string) (map[string][]byte, Class) {
 	found := make(map[string][]byte)
 	for len(names) > 0 {
 		part := names[:min(len(names), documentPiece)]
 		names = names[len(part):]
-		r, class := d.store.call(Read, d.store.scripts.fetch, far(), []string{d.hash}, part)
+		r, class := d.store.callWithin(ctx, Read, d.store.scripts.fetch, far(), []string{d.hash}, part)
 		if class != OK {
 			return nil, class
 		}
@@ -124,10 +128,10 @@ func (d *Documents) Get(names ...string) (map[string][]byte, Class) {
 // All returns every document. One that is too large is nil, and one whose name
 // is too long is left out. What changes meanwhile may be there or not: whoever
 // has asked for Changes before asks again afterwards.
-func (d *Documents) All() (map[string][]byte, Class) {
+func (d *Documents) All(ctx context.Context) (map[string][]byte, Class) {
 	found, size := make(map[string][]byte), 0
 	for cursor := "0"; ; {
-		r, class := d.store.call(Read, d.store.scripts.scan, far(), []string{d.hash}, []string{cursor})
+		r, class := d.store.callWithin(ctx, Read, d.store.scripts.scan, far(), []string{d.hash}, []string{cursor})
 		if class != OK {
 			return nil, class
 		}
@@ -175,12 +179,13 @@ func document(v rueidis.RedisMessage) ([]byte, error) {
 	return []byte(text), nil
 }
 
-// Edit makes the document of a name new, if it is old and the epoch is still
-// that one. An empty old means that there is none, and an empty new removes it.
+// Edit makes the document of a name new, if it is old and nothing at all has
+// changed since known: what the caller has found out about all of them together
+// holds then. An empty old means that there is none, and an empty new removes it.
 // All replicas' edits are made one after the other. The first one makes the epoch.
-func (d *Documents) Edit(epoch, name string, old, new []byte) (Edited, Class) {
-	r, class := d.store.call(Write, d.store.scripts.edit, far(), []string{d.epoch, d.log, d.hash},
-		[]string{epoch, rand.Text(), rand.Text() + " " + name, name, string(old), string(new)})
+func (d *Documents) Edit(ctx context.Context, known DocumentState, name string, old, new []byte) (Edited, Class) {
+	r, class := d.store.callWithin(ctx, Write, d.store.scripts.edit, far(), []string{d.epoch, d.log, d.hash},
+		[]string{known.Epoch, rand.Text(), rand.Text() + " " + name, name, string(old), string(new), known.Last})
 	if class != OK {
 		return EditFailed, class
 	}
@@ -191,6 +196,8 @@ func (d *Documents) Edit(epoch, name string, old, new []byte) (Edited, Class) {
 		return EditConflict, OK
 	case err == nil && what == "elsewhere":
 		return EditElsewhere, OK
+	case err == nil && what == "stale":
+		return EditStale, OK
 	case err == nil && what == "full":
 		return EditFull, OK
 	default:
@@ -249,10 +256,12 @@ return found
 
 // editScript changes one document.
 // KEYS: epoch, log, the hash. ARGV: epoch that is known, one that may be made,
-// entry of the log, name, old document, new document.
+// entry of the log, name, old document, new document, the newest entry that is
+// known.
 const editScript = `
 local epoch = redis.call('GET', KEYS[1]) or ''
 if epoch ~= ARGV[1] then return 'elsewhere' end
+if string.sub(redis.call('LINDEX', KEYS[2], 0) or '', 1, 128) ~= ARGV[7] then return 'stale' end
 local old = redis.call('HGET', KEYS[3], ARGV[4]) or ''
 if old ~= ARGV[5] then return 'conflict' end
 if ARGV[6] == '' then

@@ -1,8 +1,10 @@
 package shared
 
 import (
+	"context"
 	"fmt"
 	"maps"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -23,10 +25,10 @@ func newShelf(t *testing.T, address string) *shelf {
 	return &shelf{open(t, address).Documents("tenants"), t, DocumentState{}}
 }
 
-// edit changes a document in the epoch that the replica knows.
+// edit changes a document in the state that the replica knows.
 func (s *shelf) edit(name, old, new string, want Edited) {
 	s.t.Helper()
-	if got, class := s.Edit(s.state.Epoch, name, []byte(old), []byte(new)); got != want || class != OK {
+	if got, class := s.Edit(s.t.Context(), s.state, name, []byte(old), []byte(new)); got != want || class != OK {
 		s.t.Errorf("Edit(%s, %.20q, %.20q) = %d, %v; want %d", name, old, new, got, class, want)
 	}
 }
@@ -34,7 +36,7 @@ func (s *shelf) edit(name, old, new string, want Edited) {
 // look takes the changes, and checks which they are.
 func (s *shelf) look(whole bool, want ...string) {
 	s.t.Helper()
-	now, names, all, class := s.Changes(s.state)
+	now, names, all, class := s.Changes(s.t.Context(), s.state)
 	if class != OK || all != whole || !slices.Equal(names, want) {
 		s.t.Errorf("Changes = %v, whole %t, %v; want %v, whole %t", names, all, class, want, whole)
 	}
@@ -43,7 +45,7 @@ func (s *shelf) look(whole bool, want ...string) {
 
 func (s *shelf) all(want map[string]string) {
 	s.t.Helper()
-	got, class := s.All()
+	got, class := s.All(s.t.Context())
 	if class != OK || !maps.EqualFunc(got, want, func(a []byte, b string) bool { return string(a) == b }) {
 		s.t.Errorf("All() = %d documents, %v; want %d", len(got), class, len(want))
 	}
@@ -60,15 +62,21 @@ func TestDocuments(t *testing.T) {
 	b.look(true)
 	b.all(map[string]string{"acme": "one"})
 	a.edit("acme", "one", "two", EditDone)
+	b.edit("acme", "one", "three", EditStale)
+	b.edit("beta", "", "three", EditStale)
+	b.look(false, "acme")
 	b.edit("acme", "one", "three", EditConflict)
 	b.edit("acme", "", "three", EditConflict)
-	b.edit("beta", "", "three", EditDone)
 	b.edit("gone", "two", "three", EditConflict)
-	b.look(false, "beta", "acme")
+	b.edit("beta", "", "three", EditDone)
+	b.edit("beta", "three", "four", EditStale) // its own change it has to see too
+	b.look(false, "beta")
 	b.look(false)
+	a.look(false, "beta", "acme")
 	a.edit("acme", "two", "", EditDone)
+	a.look(false, "acme")
 	b.look(false, "acme")
-	if got, class := b.Get("acme", "beta"); class != OK || len(got) != 1 || string(got["beta"]) != "three" {
+	if got, class := b.Get(t.Context(), "acme", "beta"); class != OK || len(got) != 1 || string(got["beta"]) != "three" {
 		t.Errorf("Get = %q, %v; want beta alone", got, class)
 	}
 
@@ -85,6 +93,7 @@ func TestDocuments(t *testing.T) {
 			want[name] = "x"
 		}
 		a.edit(name, "", want[name], EditDone)
+		a.look(false, name)
 	}
 	b.look(true)
 	b.all(want)
@@ -93,7 +102,8 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// One of many changes of one document at once is made.
+// One of many changes at once is made, of whichever document: two together could
+// be what neither of them is alone, such as two tenants with one key.
 func TestOneEditWins(t *testing.T) {
 	server := redistest.Start(t)
 	first := newShelf(t, server.Address)
@@ -103,8 +113,12 @@ func TestOneEditWins(t *testing.T) {
 	var racing sync.WaitGroup
 	for i := range 8 {
 		d := open(t, server.Address).Documents("tenants")
+		name, old := "acme", []byte("old")
+		if i%2 == 1 {
+			name, old = fmt.Sprint("new-", i), nil
+		}
 		racing.Go(func() {
-			if got, _ := d.Edit(first.state.Epoch, "acme", []byte("old"), fmt.Append(nil, i)); got == EditDone {
+			if got, _ := d.Edit(t.Context(), first.state, name, old, fmt.Append(nil, i)); got == EditDone {
 				won.Add(1)
 			}
 		})
@@ -151,12 +165,12 @@ func TestForeignDocuments(t *testing.T) {
 	a.edit("large", "", strings.Repeat("x", MaxDocument+1), EditDone)
 	server.Command("HSET", "test:tenants", strings.Repeat("n", 65), "x")
 	a.all(map[string]string{"acme": "one", "large": ""})
-	if got, class := a.Get("large", "acme"); class != OK || got["large"] != nil || len(got) != 2 {
+	if got, class := a.Get(t.Context(), "large", "acme"); class != OK || got["large"] != nil || len(got) != 2 {
 		t.Errorf("Get(large) = %d bytes, %v; want nil", len(got["large"]), class)
 	}
 	server.Command("DEL", "test:tenants")
 	server.Command("SET", "test:tenants", "x")
-	if _, class := a.All(); class != Refused {
+	if _, class := a.All(t.Context()); class != Refused {
 		t.Errorf("All of what is no hash = %v; want refused", class)
 	}
 	server.Command("DEL", "test:tenants:log")
@@ -168,4 +182,39 @@ func TestForeignDocuments(t *testing.T) {
 		t.Errorf("an entry of 200 bytes was read as %d; want 128", got)
 	}
 	a.look(false)
+}
+
+// Whoever gives up waiting gets nothing, at once, and the server is not given up
+// for that.
+func TestDocumentsGivenUp(t *testing.T) {
+	server := redistest.Start(t)
+	a := newShelf(t, server.Address)
+	a.edit("acme", "", "one", EditDone)
+	a.look(true)
+	server.Pause()
+	conn := a.store.conn.Load()
+	for range 2 * patience {
+		before := conn.calls.Load()
+		ctx, cancel := context.WithCancel(t.Context())
+		waiting := make(chan Class, 1)
+		go func() {
+			_, class := a.All(ctx)
+			waiting <- class
+		}()
+		for conn.calls.Load() == before {
+			runtime.Gosched() // until it has asked
+		}
+		cancel()
+		if class := <-waiting; class != Timeout {
+			t.Errorf("All that was given up = %v; want a timeout", class)
+		}
+		if _, _, _, class := a.Changes(ctx, a.state); class != Timeout {
+			t.Errorf("Changes for one that has given up = %v; want a timeout", class)
+		}
+	}
+	server.Resume()
+	if got := a.store.Outage(); got != OK {
+		t.Errorf("Outage() = %v; want ok", got)
+	}
+	a.all(map[string]string{"acme": "one"})
 }

@@ -48,7 +48,7 @@ type Class uint8
 // The classes.
 const (
 	OK Class = iota
-	// Timeout: there was no reply in time.
+	// Timeout: there was no reply in time, or before the caller gave up.
 	Timeout
 	// Unreachable: there is no connection, or it broke.
 	Unreachable
@@ -96,7 +96,7 @@ func classify(err error) (Class, string) {
 	if reply, ok := rueidis.IsRedisErr(err); ok {
 		return Refused, firstWord(reply.Error())
 	}
-	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) || errors.Is(err, os.ErrDeadlineExceeded) {
 		return Timeout, ""
 	}
 	return Unreachable, ""

@@ -145,9 +145,14 @@ func (s *Store) connect() (*connection, Class, string) {
 	return &connection{client: client}, OK, ""
 }
 
-// call runs a script by deadline, or by the store's own timeout if that is
-// sooner. On failure the result says nothing, and the failure is counted.
+// call is callWithin for whoever ends no call before its time.
 func (s *Store) call(op Operation, script *rueidis.Lua, deadline time.Time, keys, args []string) (r rueidis.RedisResult, class Class) {
+	return s.callWithin(context.Background(), op, script, deadline, keys, args)
+}
+
+// callWithin runs a script by deadline, or by the store's own timeout if that is
+// sooner, or until ctx ends. On failure the result says nothing, and the failure is counted.
+func (s *Store) callWithin(ctx context.Context, op Operation, script *rueidis.Lua, deadline time.Time, keys, args []string) (r rueidis.RedisResult, class Class) {
 	defer func() {
 		if class != OK {
 			s.Failures[op][class].Add(1)
@@ -158,7 +163,7 @@ func (s *Store) call(op Operation, script *rueidis.Lua, deadline time.Time, keys
 		return r, Skipped
 	}
 	now := time.Now()
-	if !now.Before(deadline) {
+	if !now.Before(deadline) || ctx.Err() != nil {
 		return r, Timeout
 	}
 	own := now.Add(s.settings.Timeout)
@@ -173,10 +178,12 @@ func (s *Store) call(op Operation, script *rueidis.Lua, deadline time.Time, keys
 		}
 		return r, Busy
 	}
-	ctx, cancel := context.WithDeadline(context.Background(), deadline)
+	within, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
-	r = script.Exec(ctx, c.client, keys, args)
+	r = script.Exec(within, c.client, keys, args)
 	class, reply := classify(r.Error())
+	// If the caller has ended it, that says as little.
+	hurried = hurried || ctx.Err() != nil
 	if class == Timeout {
 		time.AfterFunc(forgotten*max(pause, s.settings.Timeout), func() { c.calls.Add(-1) })
 	} else {

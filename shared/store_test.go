@@ -227,16 +227,16 @@ func TestPassword(t *testing.T) {
 			continue
 		}
 		documents := st.Documents("tenants" + c.username)
-		if made, _ := documents.Edit("", "acme", nil, []byte("one")); made != EditDone {
+		if made, _ := documents.Edit(t.Context(), DocumentState{}, "acme", nil, []byte("one")); made != EditDone {
 			t.Errorf("Edit as %q = %d; want that it is made", c.username, made)
 		}
-		if _, _, whole, class := documents.Changes(DocumentState{}); !whole || class != OK {
+		if _, _, whole, class := documents.Changes(t.Context(), DocumentState{}); !whole || class != OK {
 			t.Errorf("Changes as %q = %v; want everything", c.username, class)
 		}
-		if all, class := documents.All(); len(all) != 1 || class != OK {
+		if all, class := documents.All(t.Context()); len(all) != 1 || class != OK {
 			t.Errorf("All as %q = %q, %v; want one", c.username, all, class)
 		}
-		if found, class := documents.Get("acme"); len(found) != 1 || class != OK {
+		if found, class := documents.Get(t.Context(), "acme"); len(found) != 1 || class != OK {
 			t.Errorf("Get as %q = %q, %v; want one", c.username, found, class)
 		}
 		for _, remember := range []time.Duration{0, time.Minute} {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -26,7 +27,13 @@ const (
 	// followAgain is after how long documents that could not be served, or what
 	// cannot be all the documents there are, are tried again.
 	followAgain = 30 * time.Second
+	// changePatience is how long a change waits until what the store has is known.
+	changePatience = 5 * time.Second
 )
+
+// errStale says that other replicas have changed something since what the store
+// has was looked at: what was found good may not be good any more.
+var errStale = fmt.Errorf("%w: other replicas keep changing it; nothing was changed", admin.ErrUnavailable)
 
 // follower follows the documents of tenants in the store that replicas share.
 // It is the admin API's store too. It is safe for concurrent use.
@@ -43,10 +50,14 @@ type follower struct {
 	docs  *shared.Documents
 	log   *slog.Logger
 	all   chan struct{} // takes one: everything is to be read again
-	end   chan struct{} // closed by close
-	done  chan struct{} // closed when nobody looks any more
+	life  context.Context
+	end   context.CancelFunc // of life
+	done  chan struct{}      // closed when nobody looks any more
 
-	turn sync.Mutex // held from reading documents to knowing them, and while one is changed
+	patience time.Duration // changePatience outside of tests
+
+	// turn holds one from reading documents to knowing them, and while one is changed.
+	turn chan struct{}
 
 	mu        sync.Mutex
 	known     bool // the documents have been read
@@ -55,6 +66,8 @@ type follower struct {
 	lost      map[string][]byte // of lostEpoch, and of those between that and state
 	lostEpoch string
 	leftOut   map[string]string // by id, why
+	held      time.Time         // gateway.Stored.Held
+	again     *time.Timer       // of later; nil until that is called
 	class     shared.Class      // of the last look
 }
 
@@ -63,9 +76,10 @@ type follower struct {
 // which may be nothing.
 func newFollower(ctx context.Context, r *config.Redis, kept keptDocuments, log *slog.Logger) (*follower, error) {
 	f := &follower{
-		news: make(chan struct{}, 1), all: make(chan struct{}, 1), end: make(chan struct{}), done: make(chan struct{}), log: log,
+		news: make(chan struct{}, 1), all: make(chan struct{}, 1), done: make(chan struct{}), turn: make(chan struct{}, 1), patience: changePatience, log: log,
 		state: shared.DocumentState{Epoch: kept.Epoch}, documents: kept.Documents,
 	}
+	f.life, f.end = context.WithCancel(context.WithoutCancel(ctx))
 	var err error
 	f.store, err = gateway.OpenStore(r, nil, func(c shared.Class, reply string) {
 		if c == shared.OK {
@@ -75,13 +89,14 @@ func newFollower(ctx context.Context, r *config.Redis, kept keptDocuments, log *
 		log.Warn("the store of tenants cannot be had: those that are known are served", "class", c.String(), "reply", reply)
 	})
 	if err != nil {
+		f.end()
 		return nil, err
 	}
 	f.docs = f.store.Documents("tenants")
 	looked := make(chan struct{})
 	go func() {
 		defer close(f.done)
-		f.look(false)
+		_ = f.look(f.life, false)
 		close(looked)
 		f.run()
 	}()
@@ -104,9 +119,9 @@ func (f *follower) keep() keptDocuments {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.lost != nil { // so that the next start misses them too
-		return keptDocuments{f.lostEpoch, f.servedLocked()}
+		return keptDocuments{Epoch: f.lostEpoch, Documents: f.servedLocked()}
 	}
-	return keptDocuments{f.state.Epoch, f.documents}
+	return keptDocuments{Epoch: f.state.Epoch, Documents: f.documents}
 }
 
 // run looks for changes until the end.
@@ -115,12 +130,12 @@ func (f *follower) run() {
 	defer timer.Stop()
 	for {
 		select {
-		case <-f.end:
+		case <-f.life.Done():
 			return
 		case <-f.all:
-			f.look(true)
+			_ = f.look(f.life, true)
 		case <-timer.C:
-			f.look(false)
+			_ = f.look(f.life, false)
 		}
 		if f.status().Outage == shared.Malformed {
 			timer.Reset(followAgain) // it may have taken much to find out
@@ -131,31 +146,55 @@ func (f *follower) run() {
 }
 
 func (f *follower) close() {
-	close(f.end)
-	f.store.Close() // calls under way end
+	f.end()
+	f.store.Close()
 	<-f.done
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.again != nil {
+		f.again.Stop()
+	}
 }
 
-// look reads what is new in the store, or everything.
-func (f *follower) look(everything bool) {
-	f.turn.Lock()
-	defer f.turn.Unlock()
-	f.lookInTurn(everything)
+// await waits for its turn until ctx ends. Whoever gets it calls release.
+func (f *follower) await(ctx context.Context) error {
+	select {
+	case f.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
-func (f *follower) lookInTurn(everything bool) {
-	class := f.read(everything)
+func (f *follower) release() { <-f.turn }
+
+// look reads what is new in the store, or everything, and fails only where ctx
+// ends before that.
+func (f *follower) look(ctx context.Context, everything bool) error {
+	if err := f.await(ctx); err != nil {
+		return err
+	}
+	defer f.release()
+	return f.lookInTurn(ctx, everything)
+}
+
+func (f *follower) lookInTurn(ctx context.Context, everything bool) error {
+	class := f.read(ctx, everything)
+	if class != shared.OK && ctx.Err() != nil {
+		return ctx.Err() // which says nothing about the store
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.class = class
+	return nil
 }
 
 // read is look, and returns why it did not work.
-func (f *follower) read(everything bool) shared.Class {
+func (f *follower) read(ctx context.Context, everything bool) shared.Class {
 	f.mu.Lock()
 	known, state, documents := f.known, f.state, f.documents
 	f.mu.Unlock()
-	now, names, whole, class := f.docs.Changes(state)
+	now, names, whole, class := f.docs.Changes(ctx, state)
 	if class == shared.OK && whole && known && now.Epoch == state.Epoch && state.Last != "" {
 		f.log.Warn("the store does not know the last change that was seen, and all of it is read again: unless there were very many since, some were lost")
 	}
@@ -163,12 +202,12 @@ func (f *follower) read(everything bool) shared.Class {
 	case class != shared.OK, known && !everything && !whole && len(names) == 0:
 		return class
 	case !known || everything || whole:
-		documents, class = f.docs.All()
+		documents, class = f.docs.All(ctx)
 	default:
 		slices.Sort(names)
 		names = slices.Compact(names)
 		var changed map[string][]byte
-		if changed, class = f.docs.Get(names...); class == shared.OK {
+		if changed, class = f.docs.Get(ctx, names...); class == shared.OK {
 			documents = maps.Clone(documents)
 			for _, name := range names {
 				delete(documents, name)
@@ -180,7 +219,7 @@ func (f *follower) read(everything bool) shared.Class {
 		return class
 	}
 	// What was lost while it was read would seem to have been removed.
-	after, _, _, class := f.docs.Changes(now)
+	after, _, _, class := f.docs.Changes(ctx, now)
 	if class == shared.OK && after.Epoch == now.Epoch {
 		f.take(now, documents)
 	}
@@ -223,9 +262,16 @@ func (f *follower) tell() {
 	}
 }
 
-// later has the documents served again after a while, because it did not work now.
+// later has the documents served again after a while, because it did not work
+// now. However often it is called, that is once.
 func (f *follower) later() {
-	time.AfterFunc(followAgain, f.tell)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.again == nil {
+		f.again = time.AfterFunc(followAgain, f.tell)
+		return
+	}
+	f.again.Reset(followAgain)
 }
 
 // served returns the documents that are to be served. Nobody changes the map.
@@ -268,11 +314,12 @@ func (f *follower) accept() {
 // maxLeftOutShown bounds how many documents that were left out are logged.
 const maxLeftOutShown = 20
 
-// note takes which documents the loader has left out, and logs those that it
-// did not leave out before.
+// note takes that the documents are served, and which of them the loader has left
+// out. It logs those that it did not leave out before.
 func (f *follower) note(leftOut []config.LeftOut) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.held = time.Time{}
 	now, shown := make(map[string]string, len(leftOut)), 0
 	for _, l := range leftOut {
 		now[l.ID] = l.Mistake.String()
@@ -293,13 +340,42 @@ func (f *follower) note(leftOut []config.LeftOut) {
 func (f *follower) status() *gateway.Stored {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return &gateway.Stored{Known: f.known, Kept: len(f.documents), Outage: f.class, LeftOut: len(f.leftOut), Lost: len(f.lost), Store: f.store}
+	return &gateway.Stored{Known: f.known, Kept: len(f.documents), Outage: f.class, LeftOut: len(f.leftOut), Lost: len(f.lost), Held: f.held, Store: f.store}
 }
 
-// ready returns why nothing can be changed now, or nil: then what is known is what
-// the store has.
+// hold takes that the documents cannot be served as they are.
+func (f *follower) hold() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.held.IsZero() {
+		f.held = time.Now()
+	}
+}
+
+// begin returns why nothing can be changed now, or nil: then what is known is what
+// the store has, and stays what is known until release is called. It waits for
+// that until ctx ends, and for patience at most.
+func (f *follower) begin(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, f.patience)
+	defer cancel()
+	err := f.await(ctx)
+	if err == nil {
+		if err = f.lookInTurn(ctx, false); err == nil {
+			err = f.ready()
+		}
+		if err == nil {
+			return nil
+		}
+		f.release()
+	}
+	if ctx.Err() != nil {
+		err = fmt.Errorf("%w: it is slow, and still being read; nothing was changed", admin.ErrUnavailable)
+	}
+	return err
+}
+
+// ready returns why nothing can be changed by what was found last, or nil.
 func (f *follower) ready() error {
-	f.look(false)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {
@@ -319,13 +395,13 @@ func (f *follower) Place(id string) string { return config.StoredName(id) }
 
 // Get implements admin.Store. While the store cannot be had, or has lost what is
 // served, it returns what is known.
-func (f *follower) Get(_ context.Context, id string) ([]byte, error) {
+func (f *follower) Get(ctx context.Context, id string) ([]byte, error) {
 	f.mu.Lock()
 	known, lost := f.known, f.lost != nil
 	documents := f.servedLocked()
 	f.mu.Unlock()
 	if !lost {
-		found, class := f.docs.Get(id)
+		found, class := f.docs.Get(ctx, id)
 		if class == shared.OK {
 			documents = found
 		} else if _, there := documents[id]; !there && !known {
@@ -343,20 +419,23 @@ func (f *follower) Get(_ context.Context, id string) ([]byte, error) {
 	}
 }
 
-// Put implements admin.Store.
-func (f *follower) Put(_ context.Context, id string, data []byte, match string) error {
-	return f.edit(id, data, match)
+// Put implements admin.Store, after begin. It fails with errStale where what is
+// known is not what the store has any more.
+func (f *follower) Put(ctx context.Context, id string, data []byte, match string) error {
+	return f.edit(ctx, id, data, match)
 }
 
-// Delete implements admin.Store.
-func (f *follower) Delete(_ context.Context, id, match string) error { return f.edit(id, nil, match) }
+// Delete implements admin.Store, as Put does.
+func (f *follower) Delete(ctx context.Context, id, match string) error {
+	return f.edit(ctx, id, nil, match)
+}
 
 // edit changes a document in the store if its tag is match, or there is none and
 // match is empty.
-func (f *follower) edit(id string, data []byte, match string) error {
-	f.turn.Lock()
-	defer f.turn.Unlock()
-	found, class := f.docs.Get(id)
+func (f *follower) edit(ctx context.Context, id string, data []byte, match string) error {
+	ctx, cancel := context.WithTimeout(ctx, f.patience)
+	defer cancel()
+	found, class := f.docs.Get(ctx, id)
 	if class != shared.OK {
 		return fmt.Errorf("%w: %s; nothing was changed", admin.ErrUnavailable, storeTrouble(class))
 	}
@@ -367,9 +446,11 @@ func (f *follower) edit(id string, data []byte, match string) error {
 	f.mu.Lock()
 	state := f.state
 	f.mu.Unlock()
-	edited, class := f.docs.Edit(state.Epoch, id, old, data)
+	edited, class := f.docs.Edit(ctx, state, id, old, data)
 	switch edited {
 	case shared.EditDone:
+	case shared.EditStale:
+		return errStale
 	case shared.EditConflict:
 		return admin.ErrChanged
 	case shared.EditElsewhere:
@@ -387,8 +468,8 @@ func (f *follower) edit(id string, data []byte, match string) error {
 	}
 	f.documents = documents
 	f.mu.Unlock()
-	// The first one makes an epoch, which the next has to name.
-	f.lookInTurn(false)
+	// The next change has to name this one. That it is not seen is seen then.
+	_ = f.lookInTurn(ctx, false)
 	return nil
 }
 
@@ -402,27 +483,130 @@ func tagOf(data []byte) string {
 // a store, and nobody follows it yet, that begins now.
 func (s *server) loadFollowed(ctx context.Context, stop chan os.Signal, log *slog.Logger) (f *config.File, warnings []config.Mistake, err error) {
 	f, warnings, err = s.load(config.Change{})
-	if err != nil || f.AdminAPI.Store != "redis" || s.follower.Load() != nil {
+	if err != nil || f.AdminAPI.Store != "redis" || s.follower.Load() != nil && (!s.lastGood || f.Shared.Redis == s.redis) {
 		return f, warnings, err
 	}
-	var kept keptDocuments
-	if s.fallback {
-		if kept, err = s.kept.documents(); err != nil {
-			log.Error("what was kept of the store cannot be used", "error", err)
-		}
-	}
-	var follower *follower
-	unlessStopped(ctx, stop, func(ctx context.Context) { follower, err = newFollower(ctx, &f.Shared.Redis, kept, log) })
-	if err != nil {
+	if err = s.startFollowing(ctx, stop, &f.Shared.Redis, s.keptDocuments(log), log); err != nil {
 		return nil, warnings, config.Mistakes{{File: s.path, Path: "adminApi.store", What: "cannot be used, " + err.Error(), Instead: "correct that, or remove it"}}
 	}
-	s.follower.Store(follower)
 	return s.load(config.Change{})
+}
+
+// startFollowing follows the store of r from now on.
+func (s *server) startFollowing(ctx context.Context, stop chan os.Signal, r *config.Redis, kept keptDocuments, log *slog.Logger) (err error) {
+	s.loader.Earlier = kept.good()
+	var follower *follower
+	unlessStopped(ctx, stop, func(ctx context.Context) { follower, err = newFollower(ctx, r, kept, log) })
+	if err != nil {
+		return err
+	}
+	s.unfollow()
+	s.redis = *r
+	s.follower.Store(follower)
+	return nil
+}
+
+// followKept returns f, the last good configuration, with the tenants of its
+// store as they are now, or while that is not there with those that were kept.
+func (s *server) followKept(ctx context.Context, stop chan os.Signal, f *config.File, log *slog.Logger) (*config.File, error) {
+	if err := s.startFollowing(ctx, stop, &f.Shared.Redis, s.keptDocuments(log), log); err != nil {
+		return nil, fmt.Errorf("%s: the store of tenants cannot be used, %w", s.kept.path(), err)
+	}
+	s.loader.Stored = s.follower.Load().served()
+	return s.loadKept()
+}
+
+// keptDocuments returns what was kept of the store, where it is to be served.
+func (s *server) keptDocuments(log *slog.Logger) keptDocuments {
+	if !s.fallback {
+		return keptDocuments{}
+	}
+	kept, err := s.kept.documents()
+	if err != nil {
+		log.Error("what was kept of the store cannot be used", "error", err)
+	}
+	return kept
+}
+
+// loadKept returns the last good configuration, because the files have a mistake.
+func (s *server) loadKept() (*config.File, error) {
+	s.lastGood, s.refused = true, true
+	return s.kept.load(s.loader)
+}
+
+// follow serves what the store has now on what is served already, because the
+// files have a mistake, or what they say cannot be used. It reports whether that
+// could be done, and does nothing where no store is followed.
+func (s *server) follow(ctx context.Context, stop chan os.Signal, log *slog.Logger) bool {
+	follower := s.follower.Load()
+	if follower == nil {
+		return false
+	}
+	f, _, err := s.loadStored(follower, config.Change{})
+	if err == nil {
+		unlessStopped(ctx, stop, func(ctx context.Context) { err = s.Follow(ctx, f, nil) })
+	}
+	switch {
+	case errors.Is(err, context.Canceled):
+		return false
+	case err != nil:
+		follower.hold()
+		logMistakes(log, err)
+		log.Error("WHAT HAS CHANGED IN THE STORE OF TENANTS IS NOT SERVED, removed tenants and keys included", "error", err)
+		return false
+	}
+	s.adoptStored(f, log)
+	return true
+}
+
+// adoptStored goes by f, which is what was served before but for tenants of the store.
+func (s *server) adoptStored(f *config.File, log *slog.Logger) {
+	s.followed(f)
+	s.offerAPI(f)
+	s.keep(f)
+	log.Info("the tenants of the store are served as they are there, on the configuration of before")
+}
+
+// loadStored returns what is served with the documents as they are now, and as
+// they would be with change. Files that those name are watched from then on.
+func (s *server) loadStored(follower *follower, change config.Change) (f *config.File, warnings []config.Mistake, err error) {
+	s.loader.Stored = follower.served()
+	for range 3 { // as load does
+		if f, warnings, err = s.loader.LoadStored(change); err != nil {
+			return nil, warnings, err
+		}
+		fresh := slices.DeleteFunc(configFiles(f), func(path string) bool { return slices.Contains(s.files, path) })
+		if len(fresh) == 0 {
+			break
+		}
+		s.files = slices.Concat(s.files, fresh)
+		slices.Sort(s.files)
+		known := contentsOf(s.loader.Digests, fresh)
+		maps.Copy(known, s.known)
+		s.known = known
+	}
+	return f, warnings, nil
+}
+
+// followNews has what has changed in the store served. Files that are known to have
+// a mistake are not read again for it.
+func (s *server) followNews(ctx context.Context, stop chan os.Signal) {
+	const cause = "the store of tenants has changed"
+	done := false
+	if s.refused {
+		done = s.follow(ctx, stop, s.log.With("cause", cause))
+	} else {
+		done = s.reload(ctx, stop, cause, nil)
+	}
+	if follower := s.follower.Load(); follower != nil && !done {
+		follower.later()
+	}
 }
 
 // followed notes what of the store is not in f, which is served, and stops
 // following where f has no store.
 func (s *server) followed(f *config.File) {
+	s.loader.Served()
 	follower := s.follower.Load()
 	switch {
 	case follower == nil:

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 
@@ -31,7 +33,7 @@ func (k *keeper) path() string { return filepath.Join(k.dir, "last-good.yaml") }
 // keep replaces what is kept by f, unless that is the same.
 func (k *keeper) keep(f *config.File) error {
 	const remark = "# The last configuration of ahp-gateway that was good. It is replaced whenever one is loaded.\n"
-	data := append([]byte(remark), f.PrintWhole()...)
+	data := append([]byte(remark), f.WithoutStored().PrintWhole()...)
 	return k.replace(k.path(), data, &k.sum)
 }
 
@@ -55,13 +57,13 @@ func (k *keeper) replace(path string, data []byte, known *[sha256.Size]byte) err
 	return nil
 }
 
-// load returns the configuration that is kept. It takes nothing that somebody
-// else could have written.
-func (k *keeper) load() (*config.File, error) {
+// load returns the configuration that is kept, with the documents of the store
+// that l has. It takes nothing that somebody else could have written.
+func (k *keeper) load(l *config.Loader) (*config.File, error) {
 	data, err := k.read(k.path())
 	if err == nil {
 		var f *config.File
-		if f, _, err = config.ParseWhole(k.path(), data, nil); err == nil {
+		if f, _, err = l.LoadKept(k.path(), data); err == nil {
 			k.sum = sha256.Sum256(data)
 			return f, nil
 		}
@@ -106,6 +108,34 @@ func (k *keeper) read(path string) ([]byte, error) {
 type keptDocuments struct {
 	Epoch     string            `json:"epoch"`
 	Documents map[string][]byte `json:"documents"`
+	// LeftOut are those of them that are not served, with the last good one of
+	// their tenants, or null where there is none.
+	LeftOut map[string][]byte `json:"leftOut,omitempty"`
+}
+
+// good returns the last good documents.
+func (d keptDocuments) good() map[string][]byte {
+	good := maps.Clone(d.Documents)
+	for id, earlier := range d.LeftOut {
+		if earlier == nil {
+			delete(good, id)
+		} else {
+			good[id] = earlier
+		}
+	}
+	return good
+}
+
+// leave notes which of the documents are not those that good has.
+func (d *keptDocuments) leave(good map[string][]byte) {
+	for id, data := range d.Documents {
+		if earlier, ok := good[id]; !ok || !bytes.Equal(earlier, data) {
+			if d.LeftOut == nil {
+				d.LeftOut = make(map[string][]byte)
+			}
+			d.LeftOut[id] = earlier
+		}
+	}
 }
 
 func (k *keeper) documentsPath() string { return filepath.Join(k.dir, "stored-tenants.json") }
@@ -161,7 +191,9 @@ func (s *server) keep(f *config.File) {
 		if !follower.isKnown() {
 			return // f lacks its tenants: what is kept may have them
 		}
-		if err := s.kept.keepDocuments(follower.keep()); err != nil {
+		documents := follower.keep()
+		documents.leave(s.loader.Good())
+		if err := s.kept.keepDocuments(documents); err != nil {
 			s.log.Error("the documents of the store cannot be kept", "folder", s.kept.dir, "error", err)
 		}
 	}

@@ -186,7 +186,7 @@ func TestKeeperOfOthers(t *testing.T) {
 	}
 	check := func(what, want string) {
 		t.Helper()
-		f, err := (&keeper{dir: k.dir}).load()
+		f, err := (&keeper{dir: k.dir}).load(config.NewLoader(filepath.Join(src, "gateway.yaml"), nil))
 		got := ""
 		if err != nil {
 			got = err.Error()

@@ -3,7 +3,10 @@ package main
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
+	"log/slog"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/ahp-gateway/ahp-gateway/admin"
@@ -39,6 +42,9 @@ func (s *server) apply(ctx context.Context, c admin.Change) (generation uint64, 
 	return a.generation, a.err
 }
 
+// maxStale bounds how often a change is tried that other replicas' changes come before.
+const maxStale = 5
+
 // propose serves what the files would say with a change in them, and then puts
 // the change in place. A restart in between finds the files as they were, and
 // nobody was told otherwise.
@@ -48,37 +54,11 @@ func (s *server) propose(stop chan os.Signal, q proposal) applied {
 	// if this comes to nothing.
 	files, known := s.files, s.known
 	undo := func() error { return nil }
-	var f *config.File
-	var warnings []config.Mistake
 	var err error
-	follower, stored := s.follower.Load(), strings.HasPrefix(q.change.Path, config.StoredName(""))
-	switch {
-	case !stored:
-	case follower == nil:
-		err = admin.ErrUnavailable
-	default: // before anything is served that cannot be stored
-		err = follower.ready()
-	}
-	if err == nil && q.change.Begin != nil {
-		undo, err = q.change.Begin()
-	}
-	if err != nil {
-		return applied{err: err}
-	}
-	if f, warnings, err = s.load(q.change.Change); err == nil {
-		err = q.change.Check(warnings)
-	}
-	var restart []string
-	if err == nil {
-		unlessStopped(q.ctx, stop, func(ctx context.Context) {
-			restart, err = s.Propose(ctx, f, func() error {
-				err := q.change.Commit()
-				if err != nil {
-					log.Error("a change was served and cannot be stored: it is taken back", "error", err)
-				}
-				return err
-			})
-		})
+	for range maxStale {
+		if err = s.tryProposal(stop, &q, &undo, log); !errors.Is(err, errStale) {
+			break
+		}
 	}
 	if err != nil {
 		s.files, s.known = files, known
@@ -87,8 +67,60 @@ func (s *server) propose(stop chan os.Signal, q proposal) applied {
 		}
 		return applied{err: err}
 	}
-	s.loader.Made(q.change.Change)
+	return applied{generation: s.Generation()}
+}
+
+// tryProposal is propose, but for what is left to do where it fails: then undo
+// takes back what Begin, which is called once, has done.
+func (s *server) tryProposal(stop chan os.Signal, q *proposal, undo *func() error, log *slog.Logger) error {
+	follower, stored := s.follower.Load(), strings.HasPrefix(q.change.Path, config.StoredName(""))
 	switch {
+	case !stored:
+	case follower == nil:
+		return admin.ErrUnavailable
+	default: // before anything is served that cannot be stored
+		var err error
+		unlessStopped(q.ctx, stop, func(ctx context.Context) { err = follower.begin(ctx) })
+		if err != nil {
+			return err
+		}
+		defer follower.release()
+	}
+	if begin := q.change.Begin; begin != nil {
+		took, err := begin()
+		if err != nil {
+			return err
+		}
+		*undo, q.change.Begin = took, nil
+	}
+	f, warnings, asBefore, err := s.loadChange(follower, q.change.Change, stored)
+	if err == nil {
+		err = q.change.Check(warnings)
+	}
+	if err != nil {
+		return err
+	}
+	commit := func() error {
+		err := q.change.Commit()
+		if err != nil && !errors.Is(err, errStale) {
+			log.Error("a change was served and cannot be stored: it is taken back", "error", err)
+		}
+		return err
+	}
+	var restart []string
+	unlessStopped(q.ctx, stop, func(ctx context.Context) {
+		if asBefore {
+			err = s.Follow(ctx, f, commit)
+		} else {
+			restart, err = s.Propose(ctx, f, commit)
+		}
+	})
+	switch {
+	case err != nil:
+		return err
+	case asBefore:
+		s.adoptStored(f, log)
+		return nil
 	case stored: // it is no file that is watched
 	case q.change.Data == nil:
 		delete(s.known, q.change.Path)
@@ -96,12 +128,29 @@ func (s *server) propose(stop chan os.Signal, q proposal) applied {
 		s.known[q.change.Path] = sha256.Sum256(q.change.Data)
 	}
 	s.adopt(f, restart, log)
-	return applied{generation: s.Generation()}
+	return nil
 }
 
-// offerAPI has the admin API go by f, which is served, and which lastGood says was
-// kept from before.
-func (s *server) offerAPI(f *config.File, lastGood bool) {
+// loadChange is load for a proposal. A change of what is in the store waits for no
+// file that has a mistake: then the configuration is asBefore, but for the change.
+func (s *server) loadChange(follower *follower, change config.Change, stored bool) (f *config.File, warnings []config.Mistake, asBefore bool, err error) {
+	if !stored || !s.refused {
+		files, known := s.files, s.known
+		f, warnings, err = s.load(change)
+		elsewhere := slices.ContainsFunc(config.AsMistakes(err), func(m config.Mistake) bool { return m.File != change.Path })
+		if !stored || !elsewhere {
+			return f, warnings, false, err
+		}
+		s.files, s.known = files, known // loop has still to notice what is wrong
+	}
+	if f, warnings, failed := s.loadStored(follower, change); !errors.Is(failed, config.ErrNoStore) {
+		return f, warnings, true, failed
+	}
+	return f, warnings, false, err
+}
+
+// offerAPI has the admin API go by f, which is served.
+func (s *server) offerAPI(f *config.File) {
 	folder := ""
 	if f.AdminAPI.Store == "directory" {
 		folder = f.TenantsDir
@@ -128,7 +177,7 @@ func (s *server) offerAPI(f *config.File, lastGood bool) {
 	if err != nil {
 		s.log.Error("the admin API can change no secret", "error", err)
 	}
-	if err := s.api.Use(f, store, secrets, lastGood); err != nil {
+	if err := s.api.Use(f, store, secrets, s.lastGood); err != nil {
 		s.log.Error("the admin API goes by an older configuration", "error", err)
 	}
 }

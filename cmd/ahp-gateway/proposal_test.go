@@ -96,7 +96,7 @@ func TestFolderOfTheAPIIsRetried(t *testing.T) {
 	s := newServer(filepath.Join(dir, "gateway.yaml"))
 	s.service = &service{log: slog.New(slog.DiscardHandler)}
 	f := &config.File{TenantsDir: tenants, AdminAPI: config.AdminAPI{Keys: []config.Key{{SHA256: [32]byte{1}}}, Store: "directory"}}
-	s.offerAPI(f, false)
+	s.offerAPI(f)
 	if s.store == nil {
 		t.Error("a folder that is not there leaves no store to say so")
 	}
@@ -108,7 +108,7 @@ func TestFolderOfTheAPIIsRetried(t *testing.T) {
 	if err := os.Chtimes(left, long, long); err != nil {
 		t.Fatal(err)
 	}
-	s.offerAPI(f, false)
+	s.offerAPI(f)
 	if _, err := os.Stat(left); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("what a crash left in the folder that has come: %v; want it gone", err)
 	}
@@ -116,11 +116,11 @@ func TestFolderOfTheAPIIsRetried(t *testing.T) {
 	if err := os.Chtimes(left, long, long); err != nil {
 		t.Fatal(err)
 	}
-	s.offerAPI(f, false)
+	s.offerAPI(f)
 	if _, err := os.Stat(left); err != nil {
 		t.Errorf("what is being written into a folder in use: %v; want it left alone", err)
 	}
-	s.offerAPI(&config.File{AdminAPI: f.AdminAPI}, false)
+	s.offerAPI(&config.File{AdminAPI: f.AdminAPI})
 	if s.store != nil {
 		t.Error("a folder that is named no more still has a store")
 	}

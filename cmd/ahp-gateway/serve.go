@@ -51,7 +51,8 @@ names. With --fallback last-good, a file with a mistake does not keep the
 gateway from starting: it serves what was kept, says so in its log, in /readyz and
 in a metric, and takes the file over once that is corrected. Likewise it serves the
 documents that were kept of the store, until that can be had, and those of them
-that it has lost.
+that it has lost. The tenants of the store are followed also while a file has a
+mistake, with the last good configuration around them.
 
 SIGTERM and SIGINT drain: readiness fails, what was accepted is answered within
 limits.drainTimeout, queues and telemetry are flushed. A second one ends at once.
@@ -103,7 +104,7 @@ func (p program) serve(ctx context.Context, o serveOptions) error {
 	mistakes := err
 	if mistakes != nil && o.fallback != "" {
 		var kept error
-		if f, kept = s.kept.load(); kept != nil {
+		if f, kept = s.loadKept(); kept != nil {
 			p.report(nil, kept)
 		}
 	}
@@ -113,11 +114,16 @@ func (p program) serve(ctx context.Context, o serveOptions) error {
 	}
 	log := newLogger(p.stderr, config.Log{Level: cmp.Or(o.logLevel, f.Log.Level), Format: cmp.Or(o.logFormat, f.Log.Format)})
 	defer s.unfollow()
-	if mistakes == nil && f.AdminAPI.Store == "redis" {
-		if f, warnings, err = s.loadFollowed(ctx, stop, log); err != nil {
-			p.report(warnings, err)
-			return &exit{exitFailure, fmt.Errorf("%s cannot be served", o.config)}
-		}
+	switch {
+	case f.AdminAPI.Store != "redis":
+	case s.lastGood:
+		f, err = s.followKept(ctx, stop, f, log)
+	default:
+		f, warnings, err = s.loadFollowed(ctx, stop, log)
+	}
+	if f == nil {
+		p.report(warnings, err)
+		return &exit{exitFailure, fmt.Errorf("%s cannot be served", o.config)}
 	}
 	logWarnings(log, warnings)
 	if mistakes != nil {
@@ -125,7 +131,7 @@ func (p program) serve(ctx context.Context, o serveOptions) error {
 		log.Error("THE LAST GOOD CONFIGURATION IS SERVED, because the present one has a mistake: what was changed since does not hold",
 			"mistakes", len(config.AsMistakes(mistakes)), "kept", s.kept.path())
 	}
-	unlessStopped(ctx, stop, func(ctx context.Context) { s.service, err = p.start(ctx, f, log, s.api, s.stored, mistakes != nil) })
+	unlessStopped(ctx, stop, func(ctx context.Context) { s.service, err = p.start(ctx, f, log, s.api, s.stored, s.lastGood) })
 	if errors.Is(err, context.Canceled) {
 		log.Info("ended before anything was served")
 		return nil
@@ -134,11 +140,11 @@ func (p program) serve(ctx context.Context, o serveOptions) error {
 		return err
 	}
 	s.followed(f)
-	s.offerAPI(f, mistakes != nil)
+	s.offerAPI(f)
 	if err := p.announce(s.service); err != nil {
 		s.log.Error("standard output", "error", err)
 	}
-	if mistakes == nil {
+	if !s.lastGood {
 		s.keep(f)
 	}
 	cause, err := s.loop(ctx, hangup, stop)
@@ -177,13 +183,17 @@ type server struct {
 	kept   *keeper // nil without a folder for it
 	// fallback has what is kept served in place of what cannot be had.
 	fallback bool
-	files    []string
-	known    contents
+	// lastGood is set while what was kept is served, and refused while the files
+	// have a mistake.
+	lastGood, refused bool
+	files             []string
+	known             contents
 
 	api       *admin.API
 	store     *admin.Folder // of the tenants in folder; nil unless the API needs one
 	folder    string
 	follower  atomic.Pointer[follower] // nil unless there is a store that replicas share
+	redis     config.Redis             // that it follows
 	proposals chan proposal            // from the API to loop
 	ending    chan struct{}            // closed once loop takes none any more
 }
@@ -261,9 +271,7 @@ func (s *server) loop(ctx context.Context, hangup <-chan os.Signal, stop chan os
 			q.answer <- s.propose(stop, q)
 			w.watch(s.files, s.known)
 		case <-s.news():
-			if !s.reload(ctx, stop, "the store of tenants has changed", nil) {
-				s.follower.Load().later()
-			}
+			s.followNews(ctx, stop)
 			w.watch(s.files, s.known)
 		case e := <-w.events:
 			w.note(e)
@@ -290,11 +298,11 @@ func (s *server) reload(ctx context.Context, stop chan os.Signal, cause string, 
 	}
 	f, warnings, err := s.loadFollowed(ctx, stop, s.log)
 	logWarnings(log, warnings)
-	if err != nil {
+	if s.refused = err != nil; s.refused {
 		s.Rejected()
 		logMistakes(log, err)
 		log.Error("configuration refused, the running one stays in use", "mistakes", len(config.AsMistakes(err)))
-		return false
+		return s.follow(ctx, stop, log)
 	}
 	var restart []string
 	unlessStopped(ctx, stop, func(ctx context.Context) { restart, err = s.Reload(ctx, f) })
@@ -304,7 +312,7 @@ func (s *server) reload(ctx context.Context, stop chan os.Signal, cause string, 
 	}
 	if err != nil {
 		log.Error("configuration refused, the running one stays in use", "error", err)
-		return false
+		return s.follow(ctx, stop, log)
 	}
 	s.adopt(f, restart, log)
 	return true
@@ -313,8 +321,9 @@ func (s *server) reload(ctx context.Context, stop chan os.Signal, cause string, 
 // adopt goes by f, which is served since just now.
 func (s *server) adopt(f *config.File, restart []string, log *slog.Logger) {
 	s.drain = f.Limits.DrainTimeout
+	s.lastGood, s.refused = false, false
 	s.followed(f)
-	s.offerAPI(f, false)
+	s.offerAPI(f)
 	log.Info("configuration reloaded")
 	s.keep(f)
 	for _, setting := range restart {

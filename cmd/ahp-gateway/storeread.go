@@ -74,49 +74,39 @@ func loadFile(ctx context.Context, path string, store bool) (loaded, error) {
 func readStore(ctx context.Context, r *config.Redis, patience time.Duration) (map[string][]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	type outcome struct {
-		documents map[string][]byte
-		class     shared.Class
-		reply     string
+	type trouble struct {
+		class shared.Class
+		reply string
 	}
-	told := make(chan outcome, 1) // why Redis is not asked
+	told := make(chan trouble, 1) // why Redis is not asked
 	store, err := gateway.OpenStore(r, nil, func(c shared.Class, reply string) {
 		select {
-		case told <- outcome{nil, c, reply}:
+		case told <- trouble{c, reply}:
 		default: // the first reason is the one
 		}
 	})
 	if err != nil {
 		return nil, err
 	}
-	read := make(chan outcome, 1)
-	go func() {
-		documents, class := store.Documents("tenants").All()
-		read <- outcome{documents, class, ""}
-	}()
-	var got outcome
-	select {
-	case got = <-read:
-	case <-ctx.Done():
-		store.Close() // the call under way ends
-		<-read
+	defer store.Close()
+	documents, class := store.Documents("tenants").All(ctx)
+	if class == shared.OK {
+		return documents, nil
+	}
+	if ctx.Err() != nil {
 		return nil, fmt.Errorf("it took longer than %v", patience)
 	}
-	defer store.Close()
-	if got.class == shared.Skipped {
+	why := trouble{class: class}
+	if class == shared.Skipped {
 		select {
-		case got = <-told:
+		case why = <-told:
 		case <-ctx.Done():
 		}
 	}
-	switch {
-	case got.class == shared.OK:
-		return got.documents, nil
-	case got.reply != "":
-		return nil, fmt.Errorf("%s (%s)", storeTrouble(got.class), got.reply)
-	default:
-		return nil, errors.New(storeTrouble(got.class))
+	if why.reply != "" {
+		return nil, fmt.Errorf("%s (%s)", storeTrouble(why.class), why.reply)
 	}
+	return nil, errors.New(storeTrouble(why.class))
 }
 
 // storeTrouble says to people why Redis gave nothing, and what to look at.
