@@ -120,7 +120,7 @@ func (g *Gateway) assembleParty(s *snapshot, v *vault, t *config.Tenant, previou
 		p.bodies = new(atomic.Int64)
 	}
 	if p.limiter == nil {
-		p.limiter = g.newLimiter(t.ID, limits)
+		p.limiter = tenant.NewLimiter(limits)
 		if previous != nil {
 			p.limiter.Continue(previous.limiter)
 		}
@@ -128,7 +128,7 @@ func (g *Gateway) assembleParty(s *snapshot, v *vault, t *config.Tenant, previou
 	if p.seat == nil && !t.Open { // an open one is alone
 		p.seat = tenant.NewSeat(t.Weight)
 	}
-	p.allowance = allowanceOf(tenant.Quota(t.Quota), p.allowance)
+	p.allowance = g.allowanceOf(t, p.allowance)
 	for _, r := range t.Registrations {
 		for i := range r.Hooks {
 			h := &r.Hooks[i]
