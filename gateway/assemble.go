@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ahp-gateway/ahp-gateway/ahp"
+	"github.com/ahp-gateway/ahp-gateway/audit"
 	"github.com/ahp-gateway/ahp-gateway/backend"
 	"github.com/ahp-gateway/ahp-gateway/breaker"
 	"github.com/ahp-gateway/ahp-gateway/config"
@@ -111,7 +112,7 @@ func (g *Gateway) assembleParty(s *snapshot, v *vault, t *config.Tenant, previou
 		if previous.limiter.Limits == limits {
 			p.limiter = previous.limiter
 		}
-		p.seat, p.allowance = previous.seat, previous.allowance
+		p.seat, p.records, p.allowance = previous.seat, previous.records, previous.allowance
 	} else {
 		p.stats = s.claims.partyStats(t.ID)
 		p.observed = dedupe.NewSeen(observedEvents, observedFor)
@@ -126,7 +127,7 @@ func (g *Gateway) assembleParty(s *snapshot, v *vault, t *config.Tenant, previou
 		}
 	}
 	if p.seat == nil && !t.Open { // an open one is alone
-		p.seat = tenant.NewSeat(t.Weight)
+		p.seat, p.records = tenant.NewSeat(t.Weight), audit.NewShare()
 	}
 	p.allowance = g.allowanceOf(t, p.allowance)
 	for _, r := range t.Registrations {

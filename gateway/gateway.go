@@ -249,6 +249,7 @@ func (g *Gateway) openAudit(f *config.File, stdout io.Writer) error {
 	}
 	overflow, _ := audit.ParseOverflow(f.Audit.Overflow)
 	g.audit = audit.NewQueue(sink, f.Limits.AuditQueue, overflow, g.log)
+	g.audit.Divide(len(g.current.Load().parties))
 	return nil
 }
 
@@ -258,6 +259,9 @@ func (g *Gateway) store(snap *snapshot) {
 	g.current.Store(snap)
 	g.room.tenants.Store(int64(len(snap.parties)))
 	g.places.Divide(len(snap.parties))
+	if g.audit != nil {
+		g.audit.Divide(len(snap.parties))
+	}
 	for _, p := range snap.parties {
 		if p.seat != nil {
 			g.places.Weigh(p.seat, p.made.tenant.Weight)
