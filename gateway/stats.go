@@ -193,8 +193,7 @@ var partySeries = func() (all []timeSeries[partyStats]) {
 	for _, d := range []tenant.Denied{tenant.DeniedInFlight, tenant.DeniedRate, tenant.DeniedQuota, tenant.DeniedShare, tenant.DeniedBodies, tenant.DeniedUnknown} {
 		add(instrumentThrottled, d != tenant.DeniedUnknown, attrReason.String(d.String()), func(s *partyStats) *atomic.Uint64 { return &s.throttled[d] })
 	}
-	// The records of all tenants that are dropped are always counted, in ahp.gateway.audit.records.
-	add(instrumentUnrecorded, false, attribute.KeyValue{}, func(s *partyStats) *atomic.Uint64 { return &s.unrecorded })
+	add(instrumentUnrecorded, true, attribute.KeyValue{}, func(s *partyStats) *atomic.Uint64 { return &s.unrecorded })
 	return all
 }()
 
