@@ -102,13 +102,6 @@ func (g *Gateway) account(x *exchange) {
 	g.put(x.party, &r)
 }
 
-// put queues a record of a tenant's for the audit log, which there has to be.
-func (g *Gateway) put(p *party, r *audit.Record) {
-	if !g.audit.Put(p.records, r) {
-		p.stats.unrecorded.Add(1)
-	}
-}
-
 // record describes the exchange. Its strings point into the request.
 func (x *exchange) record() audit.Record {
 	m := &x.msg
