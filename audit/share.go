@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Share is what one tenant holds of a Queue. It belongs to one of them, and may
+// Share is what one tenant, or the admin API, holds of a Queue. It belongs to one of them, and may
 // outlive any configuration.
 //
 // While there is plenty of space, whoever comes gets it. The last quarter of the

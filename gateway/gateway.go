@@ -85,6 +85,7 @@ type Gateway struct {
 	latencies latencies
 	audit     *audit.Queue
 	auditFile *audit.FileSink // nil unless the audit log is a file
+	changes   *audit.Share    // of the audit queue, for what the admin API is asked for
 	places    tenant.Places
 	owners    *owners
 	room      room
@@ -130,6 +131,7 @@ func New(ctx context.Context, f *config.File, o Options) (*Gateway, error) {
 		failed:    make(chan error, 1),
 		started:   f,
 		owners:    newOwners(f.Metrics.Tenants),
+		changes:   audit.NewShare(),
 
 		fingerprints: dedupe.NewFingerprints(),
 		stored:       o.Stored,

@@ -29,8 +29,20 @@ func (g *Gateway) openAudit(f *config.File, stdout io.Writer) error {
 	}
 	overflow, _ := audit.ParseOverflow(f.Audit.Overflow)
 	g.audit = audit.NewQueue(sink, f.Limits.AuditQueue, overflow, g.log)
-	g.audit.Divide(len(g.current.Load().parties))
+	g.divideAudit(len(g.current.Load().parties))
 	return nil
+}
+
+// divideAudit says how many tenants the audit queue is for. The admin API is one
+// more: anybody who reaches its listener can have it leave records.
+func (g *Gateway) divideAudit(tenants int) {
+	switch {
+	case g.audit == nil:
+	case g.adminAPI != nil:
+		g.audit.Divide(tenants + 1)
+	default:
+		g.audit.Divide(tenants)
+	}
 }
 
 // put queues a record of a tenant's for the audit log, which there has to be.

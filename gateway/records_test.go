@@ -2,8 +2,10 @@ package gateway
 
 import (
 	"fmt"
+	"net/http"
 	"testing"
 
+	"github.com/ahp-gateway/ahp-gateway/audit"
 	"github.com/ahp-gateway/ahp-gateway/internal/fakebackend"
 )
 
@@ -45,5 +47,27 @@ func TestShareOfAuditQueue(t *testing.T) {
 	}
 	if after := r.current.Load().parties[0].records; after == nil || after != before {
 		t.Errorf("after a reload the share of the queue is %p; want that of before, %p", after, before)
+	}
+}
+
+// So it is where it is the admin API that is flooded, by whoever reaches it.
+func TestShareOfAuditQueueForChanges(t *testing.T) {
+	b := fakebackend.Start(t)
+	m, measure := measured(t)
+	r := start(t, "audit: {stdout: true}\nlimits: {auditQueue: 64}\n"+many(tenantEntry("neighbour", policy(b), []string{"neighbour-key"})), measure,
+		func(o *Options) { o.AdminAPI = http.NotFoundHandler() })
+	r.audit.mu.Lock() // the log hangs
+	changes := int64(0)
+	for ; m.value("ahp.gateway.audit.records", "ahp.result=dropped") < 100; changes++ {
+		r.RecordChange(&audit.Record{Change: &audit.Change{Status: http.StatusUnauthorized}})
+	}
+	const own = 64 / 4
+	for i := range own {
+		passed(t, []*reply{r.post("/hooks", event01(fmt.Sprint("own", i)), neighbour)})
+	}
+	r.audit.mu.Unlock()
+	r.audit.await(int(changes) - 100 + own)
+	if got := m.value("ahp.gateway.audit.unrecorded", "ahp.tenant=neighbour"); got != 0 {
+		t.Errorf("%d records of the neighbour were dropped; want none", got)
 	}
 }

@@ -13,9 +13,7 @@ func (g *Gateway) store(snap *snapshot) {
 	g.current.Store(snap)
 	g.room.tenants.Store(int64(len(snap.parties)))
 	g.places.Divide(len(snap.parties))
-	if g.audit != nil {
-		g.audit.Divide(len(snap.parties))
-	}
+	g.divideAudit(len(snap.parties))
 	for _, p := range snap.parties {
 		if p.seat != nil {
 			g.places.Weigh(p.seat, p.made.tenant.Weight)
