@@ -52,12 +52,13 @@ func (o Overflow) String() string {
 type Stats struct {
 	Depth   int    // records waiting, those being written not counted
 	Written uint64 // records that the sink took and flushed
-	Dropped uint64 // records that found the queue full or closed
+	Dropped uint64 // records that found the queue, or their share of it, full or closed
 	Errors  uint64 // records of writes that failed; of a write cut short, all
 }
 
 // Queue takes records from many goroutines and writes them from one. It holds
-// at most size encoded records, each bounded as described at Record.
+// at most size encoded records, each bounded as described at Record. Its last
+// quarter is for tenants that hold no more than their Share.
 //
 // A sink that fails never stops the queue: what it refused is counted, its
 // failing and its recovery are logged, and the next record is tried again.
@@ -67,6 +68,8 @@ type Queue struct {
 	log      *slog.Logger
 	lines    chan *line
 	pool     sync.Pool // of *line
+	tenants  atomic.Int64
+	active   atomic.Int64 // shares that hold any
 
 	// mu is held for reading during Put and for writing to close lines.
 	mu       sync.RWMutex
@@ -82,8 +85,11 @@ type Queue struct {
 	written, dropped, errors atomic.Uint64
 }
 
-// line is one encoded record in a reusable buffer.
-type line struct{ buf []byte }
+// line is one encoded record in a reusable buffer, and whose it is.
+type line struct {
+	buf  []byte
+	from *Share
+}
 
 // keepBytes is the largest buffer that is kept for reuse; few records need more.
 const keepBytes = 16 << 10
@@ -113,42 +119,55 @@ func NewQueue(sink Sink, size int, overflow Overflow, log *slog.Logger) *Queue {
 	return q
 }
 
-// Put queues r. It keeps nothing of r: the record is encoded here, into a
-// reused buffer. To copy the record and encode it later would spare the caller
-// a few hundred nanoseconds of a typical record, but allocate and cost more in
-// all (see BenchmarkPut, BenchmarkArenaCopy and BenchmarkDeepCopy).
+// Put queues r and reports whether it did. from is the share of the tenant that r
+// is of; nil is nobody's, which may fill the queue. Put keeps nothing of r: the
+// record is encoded here, into a reused buffer. To copy the record and encode it
+// later would spare the caller a few hundred nanoseconds of a typical record, but
+// allocate and cost more in all (see BenchmarkPut, BenchmarkArenaCopy and
+// BenchmarkDeepCopy).
 //
 // With Drop it never waits. With Block it waits for space, but not longer than
 // MaxWait, so that a sink that hangs slows decisions down and does not stop them.
 // A record that found no space, or is put after Close, is dropped and counted.
-func (q *Queue) Put(r *Record) {
+func (q *Queue) Put(from *Share, r *Record) bool {
 	q.mu.RLock()
 	defer q.mu.RUnlock()
 	if q.closed {
 		q.dropped.Add(1)
-		return
+		return false
 	}
 	if q.overflow == Drop && len(q.lines) == cap(q.lines) {
 		// Not worth encoding. A race here costs one record's encoding at most.
 		q.dropped.Add(1)
-		return
+		return false
+	}
+	entered := q.enter(from)
+	if q.overflow == Drop && !entered {
+		q.dropped.Add(1)
+		return false
 	}
 	l := q.pool.Get().(*line)
-	l.buf = AppendJSON(l.buf[:0], r)
-	select {
-	case q.lines <- l:
-		if len(q.lines) > cap(q.lines)/2 {
-			q.hurry()
+	l.buf, l.from = AppendJSON(l.buf[:0], r), from
+	if entered {
+		select {
+		case q.lines <- l:
+			if len(q.lines) > cap(q.lines)/2 {
+				q.hurry()
+			}
+			return true
+		default:
 		}
-		return
-	default:
 	}
 	q.hurry()
-	if q.overflow == Block && q.wait(l) {
-		return
+	switch {
+	case q.overflow == Drop:
+		q.leave(from)
+	case q.wait(l, entered):
+		return true
 	}
 	q.dropped.Add(1)
 	q.recycle(l)
+	return false
 }
 
 // hurry lets the writer wait no longer.
@@ -159,20 +178,26 @@ func (q *Queue) hurry() {
 	}
 }
 
-// wait queues l if there is space in time.
-func (q *Queue) wait(l *line) bool {
+// wait queues l if there is space in time, of its share and then of the queue.
+// If not, it has left its share.
+func (q *Queue) wait(l *line, entered bool) bool {
 	timer := time.NewTimer(MaxWait)
 	defer timer.Stop()
+	if !entered && !q.await(l.from, timer.C) {
+		return false
+	}
 	select {
 	case q.lines <- l:
 		return true
 	case <-q.stopping:
 	case <-timer.C:
 	}
+	q.leave(l.from)
 	return false
 }
 
 func (q *Queue) recycle(l *line) {
+	l.from = nil
 	if cap(l.buf) <= keepBytes {
 		q.pool.Put(l)
 	}
@@ -259,6 +284,7 @@ const quiet = time.Minute
 
 // take writes one line, or drops it once the queue is given up.
 func (w *writer) take(l *line) {
+	w.queue.leave(l.from)
 	if w.queue.abandoned.Load() {
 		w.queue.dropped.Add(1)
 	} else {
@@ -317,7 +343,7 @@ func (w *writer) reportDrops() {
 		return
 	}
 	if now := time.Now(); now.Sub(w.droppedSaid) >= quiet {
-		w.queue.log.Warn("audit queue full, records are dropped", "dropped", dropped-w.dropped)
+		w.queue.log.Warn("audit records are dropped: the queue, or what one tenant may take of it, is full", "dropped", dropped-w.dropped)
 		w.dropped, w.droppedSaid = dropped, now
 	}
 }

@@ -44,7 +44,7 @@ func BenchmarkPut(b *testing.B) {
 	r := typical()
 	b.ReportAllocs()
 	for b.Loop() {
-		q.Put(r)
+		q.Put(nil, r)
 	}
 	if err := q.Close(b.Context()); err != nil {
 		b.Fatal(err)
@@ -56,12 +56,12 @@ func BenchmarkPutFull(b *testing.B) {
 	sink := newGated()
 	q := NewQueue(sink, 1, Drop, nil)
 	r := typical()
-	q.Put(r)
+	q.Put(nil, r)
 	<-sink.entered
-	q.Put(r)
+	q.Put(nil, r)
 	b.ReportAllocs()
 	for b.Loop() {
-		q.Put(r)
+		q.Put(nil, r)
 	}
 	sink.open()
 	if err := q.Close(b.Context()); err != nil {

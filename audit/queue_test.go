@@ -19,7 +19,7 @@ func TestQueueWritesInOrderAndCloses(t *testing.T) {
 	q := NewQueue(sink, 4, Block, nil)
 	const n = 100
 	for i := range n {
-		q.Put(&Record{EventID: fmt.Sprint(i)})
+		q.Put(nil, &Record{EventID: fmt.Sprint(i)})
 	}
 	if err := q.Close(t.Context()); err != nil {
 		t.Fatalf("Close() = %v; want nil", err)
@@ -45,7 +45,7 @@ func TestQueueKeepsNothing(t *testing.T) {
 		input := []byte(`{"a":1}`)
 		steps := []Step{{Backend: "com.example.a", Outcome: OutcomePass}}
 		r := Record{Input: input, Steps: steps}
-		q.Put(&r)
+		q.Put(nil, &r)
 		copy(input, `{"b":2}`)
 		steps[0] = Step{}
 		r = Record{}
@@ -68,7 +68,7 @@ func TestQueueGathers(t *testing.T) {
 		sink := &recorder{}
 		q := NewQueue(sink, 8, Drop, nil)
 		for range 4 {
-			q.Put(&Record{})
+			q.Put(nil, &Record{})
 			time.Sleep(gatherFor / 8)
 			synctest.Wait()
 		}
@@ -81,7 +81,7 @@ func TestQueueGathers(t *testing.T) {
 			t.Errorf("%d records written; want 4", got)
 		}
 		for range 1000 {
-			q.Put(&Record{})
+			q.Put(nil, &Record{})
 			synctest.Wait()
 		}
 		if got := q.Stats(); got.Dropped != 0 || got.Written < 990 {
@@ -97,10 +97,10 @@ func TestQueueDrop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := newGated()
 		q := NewQueue(sink, 2, Drop, nil)
-		q.Put(&Record{EventID: "being written"})
+		q.Put(nil, &Record{EventID: "being written"})
 		<-sink.entered
 		for range 5 {
-			q.Put(&Record{})
+			q.Put(nil, &Record{})
 		}
 		if got, want := q.Stats(), (Stats{Depth: 2, Dropped: 3}); got != want {
 			t.Errorf("Stats() with a full queue = %+v; want %+v", got, want)
@@ -109,7 +109,7 @@ func TestQueueDrop(t *testing.T) {
 		if err := q.Close(t.Context()); err != nil {
 			t.Fatalf("Close() = %v; want nil", err)
 		}
-		q.Put(&Record{})
+		q.Put(nil, &Record{})
 		if got, want := q.Stats(), (Stats{Written: 3, Dropped: 4}); got != want {
 			t.Errorf("Stats() after Close and one more Put = %+v; want %+v", got, want)
 		}
@@ -120,12 +120,12 @@ func TestQueueBlock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := newGated()
 		q := NewQueue(sink, 1, Block, nil)
-		q.Put(&Record{})
+		q.Put(nil, &Record{})
 		<-sink.entered
-		q.Put(&Record{})
+		q.Put(nil, &Record{})
 		done := make(chan struct{})
 		go func() {
-			q.Put(&Record{})
+			q.Put(nil, &Record{})
 			close(done)
 		}()
 		synctest.Wait()
@@ -149,12 +149,12 @@ func TestQueueCloseWakesBlockedPut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := newGated()
 		q := NewQueue(sink, 1, Block, nil)
-		q.Put(&Record{})
+		q.Put(nil, &Record{})
 		<-sink.entered
-		q.Put(&Record{})
+		q.Put(nil, &Record{})
 		put := make(chan struct{})
 		go func() {
-			q.Put(&Record{})
+			q.Put(nil, &Record{})
 			close(put)
 		}()
 		synctest.Wait()
@@ -177,7 +177,7 @@ func TestQueueCloseGivesUp(t *testing.T) {
 		sink := newGated()
 		q := NewQueue(sink, 8, Drop, nil)
 		for range 4 {
-			q.Put(&Record{})
+			q.Put(nil, &Record{})
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
@@ -202,7 +202,7 @@ func TestQueueSurvivesFailingSink(t *testing.T) {
 		q := NewQueue(sink, 8, Drop, slog.New(slog.NewTextHandler(&log, nil)))
 		put := func(failed bool) {
 			sink.fail(failed)
-			q.Put(&Record{})
+			q.Put(nil, &Record{})
 			time.Sleep(gatherFor)
 			synctest.Wait()
 		}
@@ -245,10 +245,10 @@ func TestQueueLogsDrops(t *testing.T) {
 		var log bytes.Buffer
 		sink := newGated()
 		q := NewQueue(sink, 1, Drop, slog.New(slog.NewTextHandler(&log, nil)))
-		q.Put(&Record{})
+		q.Put(nil, &Record{})
 		<-sink.entered
 		for range 4 {
-			q.Put(&Record{})
+			q.Put(nil, &Record{})
 		}
 		sink.open()
 		synctest.Wait()
@@ -269,7 +269,7 @@ func (panicking) Close() error { panic("fault") }
 
 func TestQueueSurvivesPanickingSink(t *testing.T) {
 	q := NewQueue(panicking{}, 8, Drop, nil)
-	q.Put(&Record{})
+	q.Put(nil, &Record{})
 	if err := q.Close(t.Context()); err == nil || !strings.Contains(err.Error(), "fault") {
 		t.Errorf("Close() = %v; want the panic as an error", err)
 	}
@@ -294,7 +294,7 @@ func TestQueueConcurrent(t *testing.T) {
 						if i == each/2 {
 							half <- struct{}{}
 						}
-						q.Put(r)
+						q.Put(nil, r)
 					}
 				})
 			}

@@ -10,7 +10,7 @@ import (
 )
 
 // Shared is the state that replicas of the gateway share: answers to events, and
-// the rates of tenants. With an empty Redis.URL there is none.
+// the rates and quotas of tenants. With an empty Redis.URL there is none.
 type Shared struct {
 	Redis Redis
 	// OnFailure is what a request gets that needs the state while it cannot be

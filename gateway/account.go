@@ -99,7 +99,7 @@ func (g *Gateway) account(x *exchange) {
 	if x.span != nil {
 		r.TraceID = x.span.SpanContext().TraceID().String()
 	}
-	g.audit.Put(&r)
+	g.put(x.party, &r)
 }
 
 // record describes the exchange. Its strings point into the request.

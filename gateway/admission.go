@@ -15,9 +15,7 @@ func (g *Gateway) enter(ctx *fasthttp.RequestCtx, snap *snapshot, p *party) bool
 	case tenant.Admitted:
 		return true
 	case tenant.DeniedShare:
-		p.stats.throttled[denied].Add(1)
-		retryAfter(ctx, time.Second)
-		g.refuse(ctx, refusedShare, fasthttp.StatusServiceUnavailable, "the gateway is near its limit and the tenant over its share")
+		g.throttle(ctx, p, denied, time.Second)
 	default:
 		retryAfter(ctx, time.Second)
 		g.refuse(ctx, refusedInFlight, fasthttp.StatusServiceUnavailable, "the gateway is at its limit")
@@ -30,40 +28,26 @@ func (g *Gateway) carry(ctx *fasthttp.RequestCtx, p *party, size int64) bool {
 	if g.answering.take(p.bodies, 0, size) {
 		return true
 	}
-	p.stats.throttled[tenant.DeniedBodies].Add(1)
-	retryAfter(ctx, time.Second)
-	g.refuse(ctx, refusedTenantBodies, fasthttp.StatusServiceUnavailable, "the tenant has too many large bodies in flight")
+	g.throttle(ctx, p, tenant.DeniedBodies, time.Second)
 	return false
 }
 
-// allowance is what a tenant with a quota may still ask for.
-type allowance struct {
-	quota tenant.Quota
-	usage *tenant.Usage
-}
-
-// allowanceOf returns that of a tenant with a quota, or nil. What was counted
-// before is counted on, also while there is no quota any more, so that one that
-// comes back finds it.
-func allowanceOf(q tenant.Quota, previous *allowance) *allowance {
-	switch {
-	case previous != nil:
-		return &allowance{q, previous.usage}
-	case q == tenant.Quota{}:
-		return nil
-	default:
-		return &allowance{q, new(tenant.Usage)}
-	}
-}
-
-// spend counts a request against its tenant's quota, or answers that it is
-// over it.
-func (g *Gateway) spend(ctx *fasthttp.RequestCtx, p *party) bool {
-	wait, ok := p.allowance.usage.Take(p.allowance.quota, time.Now())
-	if !ok {
-		p.stats.throttled[tenant.DeniedQuota].Add(1)
-		retryAfter(ctx, wait)
+// throttle answers a request that its tenant's own limits deny.
+func (g *Gateway) throttle(ctx *fasthttp.RequestCtx, p *party, denied tenant.Denied, wait time.Duration) {
+	p.stats.throttled[denied].Add(1)
+	retryAfter(ctx, wait)
+	switch denied {
+	case tenant.DeniedRate:
+		g.refuse(ctx, refusedRate, fasthttp.StatusTooManyRequests, "the tenant is over its rate")
+	case tenant.DeniedQuota:
 		g.refuse(ctx, refusedQuota, fasthttp.StatusTooManyRequests, "the tenant is over its quota")
+	case tenant.DeniedUnknown:
+		g.refuse(ctx, refusedShared, fasthttp.StatusServiceUnavailable, "what the tenant has used up is not known at the moment")
+	case tenant.DeniedBodies:
+		g.refuse(ctx, refusedTenantBodies, fasthttp.StatusServiceUnavailable, "the tenant has too many large bodies in flight")
+	case tenant.DeniedShare:
+		g.refuse(ctx, refusedShare, fasthttp.StatusServiceUnavailable, "the gateway is near its limit and the tenant over its share")
+	default:
+		g.refuse(ctx, refusedTenantInFlight, fasthttp.StatusServiceUnavailable, "the tenant is at its limit of requests in flight")
 	}
-	return ok
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ahp-gateway/ahp-gateway/ahp"
+	"github.com/ahp-gateway/ahp-gateway/audit"
 	"github.com/ahp-gateway/ahp-gateway/backend"
 	"github.com/ahp-gateway/ahp-gateway/breaker"
 	"github.com/ahp-gateway/ahp-gateway/config"
@@ -118,7 +119,7 @@ func (g *Gateway) assembleParty(s *snapshot, v *vault, t *config.Tenant, previou
 		if previous.limiter.Limits == limits {
 			p.limiter = previous.limiter
 		}
-		p.seat, p.allowance = previous.seat, previous.allowance
+		p.seat, p.records, p.allowance = previous.seat, previous.records, previous.allowance
 	} else {
 		p.stats = s.claims.partyStats(t.ID)
 		p.observed = dedupe.NewSeen(observedEvents, observedFor)
@@ -127,15 +128,15 @@ func (g *Gateway) assembleParty(s *snapshot, v *vault, t *config.Tenant, previou
 		p.bodies = new(atomic.Int64)
 	}
 	if p.limiter == nil {
-		p.limiter = g.newLimiter(t.ID, limits)
+		p.limiter = tenant.NewLimiter(limits)
 		if previous != nil {
 			p.limiter.Continue(previous.limiter)
 		}
 	}
 	if p.seat == nil && !t.Open { // an open one is alone
-		p.seat = tenant.NewSeat(t.Weight)
+		p.seat, p.records = tenant.NewSeat(t.Weight), audit.NewShare()
 	}
-	p.allowance = allowanceOf(tenant.Quota(t.Quota), p.allowance)
+	p.allowance = g.allowanceOf(t, p.allowance)
 	for _, r := range t.Registrations {
 		for i := range r.Hooks {
 			h := &r.Hooks[i]

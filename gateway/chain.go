@@ -308,7 +308,7 @@ func (x *exchange) shadow(h *hop) {
 	id := append([]byte(nil), x.call.ID...)
 	shown := append([]byte(nil), x.shown...)
 	record := detach(x.record())
-	g, call, terms := x.g, x.call, x.state.Terms()
+	g, p, call, terms := x.g, x.party, x.call, x.state.Terms()
 	call.Traceparent, call.Tracestate = strings.Clone(call.Traceparent), strings.Clone(call.Tracestate)
 	x.steps = append(x.steps, audit.Step{Backend: h.sub.BackendID, Subscription: h.sub.ID, Outcome: audit.OutcomeShadowed})
 	h.peer.courier.send(parcel{size: len(body), deliver: func() bool {
@@ -337,7 +337,7 @@ func (x *exchange) shadow(h *hop) {
 			record.Shadow, record.Duration = true, time.Since(began)
 			record.Steps = []audit.Step{{Backend: h.sub.BackendID, Subscription: h.sub.ID, Outcome: outcome, Effects: families(effects),
 				Class: failure.Class, Detail: failure.Detail, Duration: record.Duration}}
-			g.audit.Put(&record)
+			g.put(p, &record)
 		}
 		return failure.OK()
 	}})

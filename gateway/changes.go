@@ -12,7 +12,7 @@ import (
 // logged for debugging only, because anybody who reaches the listener can send it.
 func (g *Gateway) RecordChange(r *audit.Record) {
 	if g.audit != nil {
-		g.audit.Put(r)
+		g.audit.Put(g.changes, r)
 		return
 	}
 	level := slog.LevelInfo

@@ -19,7 +19,6 @@ import (
 	"github.com/ahp-gateway/ahp-gateway/config"
 	"github.com/ahp-gateway/ahp-gateway/dedupe"
 	"github.com/ahp-gateway/ahp-gateway/shared"
-	"github.com/ahp-gateway/ahp-gateway/tenant"
 )
 
 // common is what this gateway has in common with its replicas. A nil one stands
@@ -115,14 +114,6 @@ func (c *common) trouble() string {
 	default:
 		return "\nshared state: " + why.String() + ": every replica uses its own"
 	}
-}
-
-// newLimiter returns the limiter of a tenant.
-func (g *Gateway) newLimiter(id string, limits tenant.Limits) *tenant.Limiter {
-	if g.common == nil || limits.Rate == 0 {
-		return tenant.NewLimiter(limits)
-	}
-	return tenant.NewCommonLimiter(limits, g.common.store.Bucket(id, limits.Rate, limits.Burst), g.common.refuse)
 }
 
 // questionKeys returns what the keys of a tenant's questions start with. It is

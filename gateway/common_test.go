@@ -518,7 +518,9 @@ func TestWithoutSharedState(t *testing.T) {
 	}{
 		{"local", "{}", http.StatusOK, "deny: no", "ready\nshared state: unreachable: every replica uses its own\n"},
 		{"local", "{rate: 0.001, burst: 5}", http.StatusOK, "deny: no", "ready\nshared state: unreachable: every replica uses its own\n"},
+		{"local", "{quotaMonth: 2}", http.StatusOK, "deny: no", "ready\nshared state: unreachable: every replica uses its own\n"},
 		{"refuse", "{}", http.StatusOK, "error -32003", "ready\nshared state: unreachable: requests that need it are refused\n"},
+		{"refuse", "{quotaMonth: 2}", http.StatusServiceUnavailable, "", "ready\nshared state: unreachable: requests that need it are refused\n"},
 		{"refuse", "{rate: 0.001, burst: 5}", http.StatusServiceUnavailable, "", "ready\nshared state: unreachable: requests that need it are refused\n"},
 	} {
 		b := fakebackend.Start(t, fakebackend.Behave("deny:no"))

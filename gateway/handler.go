@@ -94,22 +94,8 @@ func (g *Gateway) handle(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	defer g.places.Leave(party.seat)
-	switch denied, wait := party.limiter.Acquire(); denied {
-	case tenant.Admitted:
-	case tenant.DeniedRate:
-		party.stats.throttled[denied].Add(1)
-		retryAfter(ctx, wait)
-		g.refuse(ctx, refusedRate, fasthttp.StatusTooManyRequests, "the tenant is over its rate")
-		return
-	case tenant.DeniedUnknown:
-		party.stats.throttled[denied].Add(1)
-		retryAfter(ctx, wait)
-		g.refuse(ctx, refusedShared, fasthttp.StatusServiceUnavailable, "the tenant's rate is not known at the moment")
-		return
-	default:
-		party.stats.throttled[denied].Add(1)
-		retryAfter(ctx, wait)
-		g.refuse(ctx, refusedTenantInFlight, fasthttp.StatusServiceUnavailable, "the tenant is at its limit of requests in flight")
+	if denied, wait := party.limiter.Acquire(); denied != tenant.Admitted {
+		g.throttle(ctx, party, denied, wait)
 		return
 	}
 	defer party.limiter.Release()
@@ -119,8 +105,11 @@ func (g *Gateway) handle(ctx *fasthttp.RequestCtx) {
 		}
 		defer g.answering.give(party.bodies, large)
 	}
-	if party.allowance != nil && !g.spend(ctx, party) {
-		return
+	if party.allowance != nil {
+		if denied, wait := party.allowance.take(time.Now()); denied != tenant.Admitted {
+			g.throttle(ctx, party, denied, wait)
+			return
+		}
 	}
 	g.serve(ctx, snap, party, body, now)
 }

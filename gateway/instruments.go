@@ -27,6 +27,7 @@ const (
 	instrumentNotifications
 	instrumentRefused
 	instrumentThrottled
+	instrumentUnrecorded
 	instrumentPanics
 	instrumentReloads
 
@@ -46,6 +47,7 @@ var instruments = [instrumentCount]struct{ name, unit, description string }{
 	instrumentNotifications:  {"ahp.gateway.notifications", "{notification}", "hooks/observe notifications received, by result."},
 	instrumentRefused:        {"ahp.gateway.refused", "{request}", "Requests refused before they were an event, by reason."},
 	instrumentThrottled:      {"ahp.gateway.throttled", "{request}", "Requests of a tenant refused at its own limits, by reason: a harness that fails open on them passes unseen."},
+	instrumentUnrecorded:     {"ahp.gateway.audit.unrecorded", "{record}", "Audit records of a tenant that were dropped, because the queue or its share of it was full."},
 	instrumentPanics:         {"ahp.gateway.panics", "{panic}", "Faults of the gateway that were recovered."},
 	instrumentReloads:        {"ahp.gateway.config.reloads", "{reload}", "Configuration reloads, by result."},
 }

@@ -416,6 +416,7 @@ func TestInstruments(t *testing.T) {
 		"ahp.gateway.deliveries.queued_bytes":              "",
 		"ahp.gateway.audit.queued":                         "",
 		"ahp.gateway.audit.records":                        "ahp.result",
+		"ahp.gateway.audit.unrecorded":                     "ahp.tenant",
 		"ahp.gateway.discovery.skipped":                    "ahp.tenant",
 		"ahp.gateway.config.generation":                    "",
 		"ahp.gateway.config.last_good":                     "",

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ahp-gateway/ahp-gateway/ahp"
+	"github.com/ahp-gateway/ahp-gateway/audit"
 	"github.com/ahp-gateway/ahp-gateway/backend"
 	"github.com/ahp-gateway/ahp-gateway/breaker"
 	"github.com/ahp-gateway/ahp-gateway/config"
@@ -50,6 +51,7 @@ type party struct {
 	questionKeys string
 	share        *share        // of the room for observations
 	bodies       *atomic.Int64 // bytes of the large ones that are being answered
+	records      *audit.Share  // of the audit queue; nil for an open tenant
 	seat         *tenant.Seat  // among the places for requests in flight; nil for an open tenant
 	allowance    *allowance    // nil without a quota
 	stats        *partyStats

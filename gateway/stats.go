@@ -159,6 +159,7 @@ type partyStats struct {
 	errors                        [len(errorCodes) + 1]atomic.Uint64 // the last is of no code there
 	observed, repeated, invalid   atomic.Uint64                      // hooks/observe
 	throttled                     [tenant.DeniedUnknown + 1]atomic.Uint64
+	unrecorded                    atomic.Uint64 // audit records
 
 	shared     []attribute.KeyValue
 	attributes metric.MeasurementOption // of the tenant itself
@@ -203,6 +204,7 @@ var partySeries = func() (all []timeSeries[partyStats]) {
 	for _, d := range []tenant.Denied{tenant.DeniedInFlight, tenant.DeniedRate, tenant.DeniedQuota, tenant.DeniedShare, tenant.DeniedBodies, tenant.DeniedUnknown} {
 		add(instrumentThrottled, d != tenant.DeniedUnknown, attrReason.String(d.String()), func(s *partyStats) *atomic.Uint64 { return &s.throttled[d] })
 	}
+	add(instrumentUnrecorded, true, attribute.KeyValue{}, func(s *partyStats) *atomic.Uint64 { return &s.unrecorded })
 	return all
 }()
 

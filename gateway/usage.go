@@ -36,8 +36,9 @@ func (g *Gateway) usage(w http.ResponseWriter, _ *http.Request) {
 			r.InFlight, r.Weight = p.seat.Held(), p.seat.Weight()
 		}
 		if a := p.allowance; a != nil {
-			day, month := a.usage.Used(now)
-			r.Quota = &quota{Day: period{day, a.quota.Day}, Month: period{month, a.quota.Month}}
+			if day, month, counted := a.used(now); counted {
+				r.Quota = &quota{Day: period{day, a.quota.Day}, Month: period{month, a.quota.Month}}
+			}
 		}
 		answer.Tenants = append(answer.Tenants, r)
 	}

@@ -269,9 +269,7 @@ func TestDatabasesAndPrefixes(t *testing.T) {
 		st := open(t, server.Address, change)
 		answer, got, _ := st.Ask(question("q", "m"))
 		want(t, "Ask", answer, got, "", Lead)
-		if wait, ok := st.Bucket("b", slow, 1).Take(); wait != 0 || !ok {
-			t.Errorf("Take() = %v, %t; want a token", wait, ok)
-		}
+		admits(t, "an allowance", st.Allowance("b", Terms{Rate: slow, Burst: 5, Day: 1}, nil), 1, OverQuota)
 	}
 }
 
@@ -282,8 +280,8 @@ func TestEverythingExpires(t *testing.T) {
 	st.Ask(question("leased", "m"))
 	_, _, lease := st.Ask(question("answered", "m"))
 	lease.Finish([]byte("a"), time.Minute)
-	st.Bucket("b", 1, 1).Take()
-	for _, key := range []string{"leased", "answered", "rate:b"} {
+	st.Allowance("b", Terms{Rate: 1, Burst: 1, Day: 1}, nil).Take(time.Now())
+	for _, key := range []string{"leased", "answered", "rate:b", "quota:b"} {
 		if got := server.Command("PTTL", "test:"+key); strings.HasPrefix(got, ":-") || got == ":0" {
 			t.Errorf("PTTL of %s = %s; want a time", key, got)
 		}

@@ -16,7 +16,7 @@ type Operation uint8
 const (
 	Begin  Operation = iota // ask for an answer, or for leave to evaluate
 	Finish                  // leave an answer
-	Take                    // take a token
+	Take                    // take of an allowance
 	Read                    // read documents, or what is new of them
 	Write                   // change a document
 

@@ -53,22 +53,77 @@ redis.call('DEL', KEYS[1])
 return 1
 `
 
-// takeScript takes a token by the generic cell rate algorithm: the key holds
-// when, by the server's clock in microseconds, the bucket will be full again. A
-// time that no bucket of this size could have comes from a clock that was set
-// back, or from other limits, and means an empty one.
-// KEYS: the bucket. ARGV: microseconds for each token, size of the bucket.
-// Returns the microseconds until there is a token, 0 if one was taken.
+// takeScript admits a request, or nobody: then it takes nothing.
+//
+// The first key is a token bucket, by the generic cell rate algorithm: when, by
+// the server's clock in microseconds, it will be full again. A time that no
+// bucket of this size could have comes from a clock that was set back, or from
+// other limits, and means an empty one.
+//
+// The second is what is counted: the number of a UTC day and its count, that of a
+// UTC month and its count, and the last ids of debts that were added, 64 at most.
+// Days count from 1970, and so do months: January 1970 is 1. As in package tenant
+// a clock that is set back a little counts in the next period still, and one that
+// is set back further begins anew. A server that has lost its data is told by the
+// replicas what they know. It expires 32 days after it was last counted in.
+//
+// KEYS: the bucket, and the counts unless nothing is counted. ARGV: microseconds
+// for each token or 0 for no bucket, size of the bucket; quota of a day and of a
+// month, 0 for none; what the replica knows; the id of a debt or "", and the debt,
+// both as tally has them.
+// Returns 0, or 1 for over the rate or 2 for over a quota, with the microseconds
+// until that ends; then, unless it is 1 or nothing is counted, the counts.
 const takeScript = `
 local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
-local each, size = tonumber(ARGV[1]), tonumber(ARGV[2])
-local full = tonumber(redis.call('GET', KEYS[1]) or '') or now
-full = math.min(math.max(full, now), now + each * size) + each
-local wait = full - each * size - now
-if wait > 0 then return math.ceil(wait) end
-redis.call('SET', KEYS[1], string.format('%.3f', full), 'PX', string.format('%.0f', math.ceil((full - now) / 1000)))
-return 0
+local each, size, full = tonumber(ARGV[1]), tonumber(ARGV[2]), nil
+if each > 0 then
+  full = tonumber(redis.call('GET', KEYS[1]) or '') or now
+  full = math.min(math.max(full, now), now + each * size) + each
+  local wait = full - each * size - now
+  if wait > 0 then return {1, math.ceil(wait)} end
+end
+local found, reply = 0, {0, 0}
+if KEYS[2] then
+  local floor = math.floor
+  local function monthOf(day)
+    local days = day - 11017 -- since 1 March 2000
+    local years = floor((days - floor(days / 1460) + floor(days / 36524)) / 365)
+    local rest = days - 365 * years - floor(years / 4) + floor(years / 100)
+    return (years + 30) * 12 + floor((5 * rest + 2) / 153) + 3
+  end
+  local function count(period, was, n, known, least)
+    was, known = tonumber(was), tonumber(known)
+    if was == period + 1 then period = was end
+    if was ~= period then n = 0 end
+    if known == period then n = math.max(n, least) end
+    return period, tonumber(n)
+  end
+  local today = floor(t[1] / 86400)
+  local a, b, c, d, ids = string.match(redis.call('GET', KEYS[2]) or '', '^(%d+) (%d+) (%d+) (%d+)(.*)$')
+  local day, inDay = count(today, a, b, ARGV[5], ARGV[6])
+  local month, inMonth = count(monthOf(today), c, d, ARGV[7], ARGV[8])
+  ids = ids or ''
+  if ARGV[9] ~= '' and not string.find(ids, ARGV[9], 1, true) then
+    if tonumber(ARGV[10]) >= day then inDay = inDay + ARGV[11] end
+    if tonumber(ARGV[12]) >= month then inMonth = inMonth + ARGV[13] end
+    ids = string.sub(' ' .. ARGV[9] .. ids, 1, 64 * 17)
+  end
+  local dayQuota, monthQuota, rest, wait = tonumber(ARGV[3]), tonumber(ARGV[4]), 86400000000 - now % 86400000000, 0
+  if dayQuota > 0 and inDay >= dayQuota then
+    found, wait = 2, rest
+  elseif monthQuota > 0 and inMonth >= monthQuota then
+    found, wait = 2, monthOf(today + 1) ~= month and rest or 86400000000
+  else
+    inDay, inMonth = inDay + 1, inMonth + 1
+  end
+  redis.call('SET', KEYS[2], string.format('%.0f %.0f %.0f %.0f', day, inDay, month, inMonth) .. ids, 'PX', '2764800000')
+  reply = {found, wait, day, inDay, month, inMonth}
+end
+if full and found == 0 then
+  redis.call('SET', KEYS[1], string.format('%.3f', full), 'PX', string.format('%.0f', math.ceil((full - now) / 1000)))
+end
+return reply
 `
 
 // scripts are what the server is asked to run.

@@ -1,6 +1,7 @@
 package tenant
 
 import (
+	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
@@ -9,6 +10,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"math/big"
 	"strings"
 	"sync"
 	"testing"
@@ -230,8 +232,8 @@ func TestVerifiedTokensAreRemembered(t *testing.T) {
 	}
 }
 
-// A token has one spelling: no other one is good, and so none takes the room of
-// those that others remember.
+// A token has one spelling for each signature: no other one is good, and so none
+// takes the room of those that others remember.
 func TestSpellingsOfAToken(t *testing.T) {
 	i := fakeissuer.Start(t, "")
 	// The last character of such a signature has four bits that mean nothing.
@@ -272,6 +274,44 @@ func TestSpellingsOfAToken(t *testing.T) {
 	if loose < 3*15 {
 		t.Errorf("%d other spellings; want at least the 15 of each signature", loose)
 	}
+}
+
+// By ECDSA anybody can make one more signature of a token that has one. It is worth
+// no more and no longer than the token, and there is no third.
+func TestTwinOfAToken(t *testing.T) {
+	i := fakeissuer.Start(t, "")
+	key := fakeissuer.NewKey(t, "k", jose.ES256)
+	i.Publish(key)
+	d, now := trusting(t, nil, settingsOf(i)), time.Now()
+	twin := func(token string) string {
+		parts := strings.Split(token, ".")
+		signature, err := base64.RawURLEncoding.DecodeString(parts[2])
+		if err != nil || len(signature) != 64 {
+			t.Fatalf("the signature has %d bytes, %v; want 64", len(signature), err)
+		}
+		s := new(big.Int).SetBytes(signature[32:])
+		s.Sub(elliptic.P256().Params().N, s).FillBytes(signature[32:])
+		parts[2] = base64.RawURLEncoding.EncodeToString(signature)
+		return strings.Join(parts, ".")
+	}
+	one := key.Sign(t, i.Claims(resource, "ahp_tenant", "acme"), nil)
+	other := twin(one)
+	if other == one || twin(other) != one {
+		t.Fatalf("twins of twins are %q and %q; want two", one, other)
+	}
+	for range 3 {
+		expect(t, "token", d, one, now, "acme", OK)
+		expect(t, "twin", d, other, now, "acme", OK)
+	}
+	total := 0
+	for n := range d.verified.shards {
+		total += d.verified.shards[n].lru.Len()
+	}
+	if total != 2 {
+		t.Errorf("%d tokens are remembered; want the two", total)
+	}
+	expect(t, "token that has expired", d, one, now.Add(time.Hour), "", Refused)
+	expect(t, "its twin", d, other, now.Add(time.Hour), "", Refused)
 }
 
 // Scopes are all needed, in whatever form issuers list them; a token without

@@ -42,8 +42,8 @@ const (
 	DeniedBodies
 	// DeniedPlaces: the gateway has as many requests in flight as it may.
 	DeniedPlaces
-	// DeniedUnknown: whether the tenant is over its rate could not be found out,
-	// and requests are not admitted without.
+	// DeniedUnknown: whether the tenant is over its rate or its quota could not be
+	// found out, and requests are not admitted without.
 	DeniedUnknown
 )
 
@@ -87,16 +87,6 @@ type Limiter struct {
 	Limits   Limits
 	inFlight *atomic.Int64
 	tokens   *rate.Limiter // nil when unlimited
-	common   Bucket        // nil unless the rate is that of several limiters
-	required bool          // admit nobody while common cannot be asked
-}
-
-// Bucket is a token bucket of the limits' rate and burst that several limiters
-// take from, in several processes. It is safe for concurrent use.
-type Bucket interface {
-	// Take takes a token, or says how long until there is one. It is false if
-	// neither could be found out, which must not take long.
-	Take() (wait time.Duration, ok bool)
 }
 
 // NewLimiter returns a limiter with a full bucket. A limit that is not above
@@ -113,15 +103,6 @@ func NewLimiter(l Limits) *Limiter {
 	return lim
 }
 
-// NewCommonLimiter returns a limiter whose rate is that of common, which must not
-// be nil. While common cannot be asked it admits nobody, if required is set, and
-// else whom it would admit by itself. The cap on requests in flight is its own.
-func NewCommonLimiter(l Limits, common Bucket, required bool) *Limiter {
-	lim := NewLimiter(l)
-	lim.common, lim.required = common, required
-	return lim
-}
-
 // Continue has l count its requests in flight in one with those of previous, so
 // that its cap holds for both together when other limits take previous's place.
 // l must not be in use yet; previous may be, and goes on by its own cap.
@@ -129,8 +110,7 @@ func (l *Limiter) Continue(previous *Limiter) { l.inFlight = previous.inFlight }
 
 // Acquire admits a request, or says why not and how long the caller should
 // wait before it tries again. Every admitted request must be followed by one
-// Release; a denied one takes nothing: no place, and no token, but for one of
-// the limiter's own if it was denied in common with others.
+// Release; a denied one takes nothing: no place, and no token.
 func (l *Limiter) Acquire() (denied Denied, retryAfter time.Duration) {
 	if !l.enter() {
 		return DeniedInFlight, busyRetry
@@ -140,32 +120,13 @@ func (l *Limiter) Acquire() (denied Denied, retryAfter time.Duration) {
 	}
 	now := time.Now()
 	if l.tokens.AllowN(now, 1) {
-		if l.common != nil {
-			return l.acquireCommon()
-		}
 		return Admitted, 0
 	}
-	// Whoever is over the rate here is over that of all: common is not asked, so
-	// that a flood does not reach it.
 	l.Release()
 	// Rounded up, so that a caller that waits this long finds a token if no
 	// other request has taken it.
 	seconds := (1 - l.tokens.TokensAt(now)) / l.Limits.Rate
 	return DeniedRate, time.Duration(math.Ceil(min(max(seconds, 0), maxRetry.Seconds()) * float64(time.Second)))
-}
-
-// acquireCommon is Acquire for a request that this limiter alone would admit.
-func (l *Limiter) acquireCommon() (Denied, time.Duration) {
-	switch wait, ok := l.common.Take(); {
-	case !ok && l.required:
-		l.Release()
-		return DeniedUnknown, busyRetry
-	case ok && wait > 0:
-		l.Release()
-		return DeniedRate, min(wait, maxRetry)
-	default:
-		return Admitted, 0
-	}
 }
 
 // enter takes a place among the requests in flight, or reports that there is

@@ -188,56 +188,6 @@ func BenchmarkAcquire(b *testing.B) {
 	}
 }
 
-// fixed is a Bucket that always says the same.
-type fixed struct {
-	wait time.Duration
-	ok   bool
-	n    int
-}
-
-func (f *fixed) Take() (time.Duration, bool) {
-	f.n++
-	return f.wait, f.ok
-}
-
-// A common rate decides; without it the limiter's own does, or nobody is
-// admitted. Whom the limiter itself would deny does not reach the common one.
-func TestCommonLimiter(t *testing.T) {
-	for _, c := range []struct {
-		common   fixed
-		required bool
-		want     Denied
-		wait     time.Duration
-	}{
-		{fixed{0, true, 0}, true, Admitted, 0},
-		{fixed{3 * time.Second, true, 0}, false, DeniedRate, 3 * time.Second},
-		{fixed{1 << 62, true, 0}, false, DeniedRate, maxRetry},
-		{fixed{0, false, 0}, false, Admitted, 0},
-		{fixed{0, false, 0}, true, DeniedUnknown, busyRetry},
-	} {
-		common := c.common
-		l := NewCommonLimiter(Limits{Rate: 0.001, Burst: 2, InFlight: 100}, &common, c.required)
-		for range 2 {
-			if got, wait := l.Acquire(); got != c.want || wait != c.wait {
-				t.Errorf("Acquire() with %+v = %v, %v; want %v, %v", c.common, got, wait, c.want, c.wait)
-			}
-		}
-		if got, _ := l.Acquire(); got != DeniedRate {
-			t.Errorf("Acquire() over the burst with %+v = %v; want rate", c.common, got)
-		}
-		if common.n != 2 {
-			t.Errorf("the common bucket was asked %d times; want 2", common.n)
-		}
-		admitted := int64(0)
-		if c.want == Admitted {
-			admitted = 2
-		}
-		if got := l.inFlight.Load(); got != admitted {
-			t.Errorf("%d in flight with %+v; want %d", got, c.common, admitted)
-		}
-	}
-}
-
 // A limiter that takes another's place counts the requests that came in by that.
 func TestLimiterContinues(t *testing.T) {
 	before, after := NewLimiter(Limits{InFlight: 2, Rate: 1000}), NewLimiter(Limits{InFlight: 3})

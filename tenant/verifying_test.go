@@ -91,6 +91,7 @@ func TestForgedTokensStarveNobody(t *testing.T) {
 		if took := time.Since(began); took != verifyWait {
 			t.Errorf("it waited for %v; want %v", took, verifyWait)
 		}
+		synctest.Wait() // the flood's waits have ended at the same moment
 		close(slow.end)
 		all.Wait()
 		if got := turnedAway.Load(); got != flood-places || slow.most.Load() != places {

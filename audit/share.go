@@ -1,0 +1,90 @@
+package audit
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// Share is what one tenant, or the admin API, holds of a Queue. It belongs to one of them, and may
+// outlive any configuration.
+//
+// While there is plenty of space, whoever comes gets it. The last quarter of the
+// queue is for tenants that hold no more than their share: the size by the number
+// of those that hold anything, and of one more, for whom room is left. So however
+// much some put, the records of another one that is under its share find space
+// unless that quarter is full of those that were. It is the rule of tenant.Places.
+type Share struct {
+	held    atomic.Int64
+	waiting atomic.Int64
+	freed   chan struct{} // told, while somebody waits, that less is held
+}
+
+// NewShare returns a share that holds nothing.
+func NewShare() *Share { return &Share{freed: make(chan struct{}, 1)} }
+
+// Divide says how many tenants the queue is for. Where there are fewer than two,
+// as before the first call, one may fill it.
+func (q *Queue) Divide(tenants int) { q.tenants.Store(int64(tenants)) }
+
+// enter takes a place for a record of s, or reports that there is none for this
+// tenant. A place that is taken is given back by leave.
+func (q *Queue) enter(s *Share) bool {
+	if s == nil {
+		return true
+	}
+	held := s.held.Add(1)
+	if held == 1 {
+		q.active.Add(1)
+	}
+	size := int64(cap(q.lines))
+	if int64(len(q.lines)) < size-max(size/4, 1) || q.tenants.Load() < 2 || held <= max(size/(q.active.Load()+1), 1) {
+		return true
+	}
+	q.stand(s) // and wakes nobody: whoever waits would wake itself
+	return false
+}
+
+// leave gives back a place of s.
+func (q *Queue) leave(s *Share) {
+	if s != nil {
+		q.stand(s)
+		s.tell()
+	}
+}
+
+// stand takes one from what s holds. Whoever takes the first counts s as active
+// before it can leave, and whoever leaves last takes that back.
+func (q *Queue) stand(s *Share) {
+	if s.held.Add(-1) == 0 {
+		q.active.Add(-1)
+	}
+}
+
+// tell wakes one of those that wait for a place of s.
+func (s *Share) tell() {
+	if s.waiting.Load() > 0 {
+		select {
+		case s.freed <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// await takes a place of s as soon as there is one, until end, or until the queue
+// is closed. Nobody waits in vain: who holds nothing gets a place, so that of those
+// who do not there is one that leaves.
+func (q *Queue) await(s *Share, end <-chan time.Time) bool {
+	s.waiting.Add(1)
+	defer s.waiting.Add(-1)
+	for !q.enter(s) {
+		select {
+		case <-s.freed:
+		case <-q.stopping:
+			return false
+		case <-end:
+			return false
+		}
+	}
+	s.tell() // one word may stand for several places
+	return true
+}
