@@ -63,8 +63,8 @@ type follower struct {
 	known     bool // the documents have been read
 	state     shared.DocumentState
 	documents map[string][]byte // of state; the map is replaced and never changed
-	lost      map[string][]byte // of lostEpoch, and of those between that and state
-	lostEpoch string
+	lost      map[string][]byte // of lostState, and of epochs between that and state
+	lostState shared.DocumentState
 	leftOut   map[string]string // by id, why
 	held      time.Time         // gateway.Stored.Held
 	again     *time.Timer       // of later; nil until that is called
@@ -119,7 +119,7 @@ func (f *follower) keep() keptDocuments {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.lost != nil { // so that the next start misses them too
-		return keptDocuments{Epoch: f.lostEpoch, Documents: f.servedLocked()}
+		return keptDocuments{Epoch: f.lostState.Epoch, Documents: f.servedLocked()}
 	}
 	return keptDocuments{Epoch: f.state.Epoch, Documents: f.documents}
 }
@@ -193,10 +193,21 @@ func (f *follower) lookInTurn(ctx context.Context, everything bool) error {
 func (f *follower) read(ctx context.Context, everything bool) shared.Class {
 	f.mu.Lock()
 	known, state, documents := f.known, f.state, f.documents
+	seen := state
+	if f.lost != nil {
+		seen = f.lostState
+	}
 	f.mu.Unlock()
 	now, names, whole, class := f.docs.Changes(ctx, state)
-	if class == shared.OK && whole && known && now.Epoch == state.Epoch && state.Last != "" {
-		f.log.Warn("the store does not know the last change that was seen, and all of it is read again: unless there were very many since, some were lost")
+	if class == shared.OK && whole && known && now.Epoch == seen.Epoch && seen.Last != "" {
+		// What has come back after a loss may be older than what was lost.
+		older := seen == state
+		if !older {
+			_, _, older, class = f.docs.Changes(ctx, seen)
+		}
+		if older {
+			f.log.Warn("the store does not know the last change that was seen, and all of it is read again: unless there were very many since, some were lost")
+		}
 	}
 	switch {
 	case class != shared.OK, known && !everything && !whole && len(names) == 0:
@@ -233,7 +244,7 @@ func (f *follower) take(now shared.DocumentState, documents map[string][]byte) {
 	before := f.servedLocked()
 	if f.state.Epoch != "" && now.Epoch != f.state.Epoch && len(before) > 0 {
 		if f.lost == nil {
-			f.lostEpoch = f.state.Epoch
+			f.lostState = f.state
 		}
 		f.lost = before
 	}
@@ -243,7 +254,7 @@ func (f *follower) take(now shared.DocumentState, documents map[string][]byte) {
 		for id := range documents {
 			delete(f.lost, id)
 		}
-		if len(f.lost) == 0 || now.Epoch == f.lostEpoch {
+		if len(f.lost) == 0 || now.Epoch == f.lostState.Epoch {
 			f.lost = nil
 			f.log.Info("the store has the documents of tenants again that it had lost")
 		} else {

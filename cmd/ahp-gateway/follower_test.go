@@ -373,6 +373,40 @@ func TestStoreLost(t *testing.T) {
 	}
 }
 
+// An older copy that is put in the place of what was lost is followed, and told
+// from one that lacks nothing.
+func TestOlderCopyAfterALoss(t *testing.T) {
+	server := redistest.Start(t)
+	pass, _ := pair(t)
+	a := newReplica(t, server.Address, pass.URL)
+	a.add("acme", pass.URL)
+	names := []string{"ahp:tenants", "ahp:tenants:log", "ahp:tenants:epoch"}
+	keep := func(prefix string) {
+		for _, name := range names {
+			server.Command("COPY", name, prefix+name)
+		}
+	}
+	keep("old:")
+	a.add("beta", pass.URL)
+	keep("new:")
+	for i, c := range []struct {
+		copy, beta string
+		warnings   int
+	}{{"new:", passed, 0}, {"old:", "HTTP 401", 1}} {
+		server.Command(append([]string{"DEL"}, names...)...)
+		a.reports("the store has lost 2 that are still served")
+		for _, name := range names { // the epoch is the last: until then all are lost
+			server.Command("RENAME", c.copy+name, name)
+		}
+		a.stderr.await(t, "the store has the documents of tenants again", i+1)
+		a.serves(tenantKey("acme"), passed)
+		a.serves(tenantKey("beta"), c.beta)
+		if got := strings.Count(a.stderr.String(), "does not know the last change that was seen"); got != c.warnings {
+			t.Errorf("after %s: warnings that changes were lost = %d; want %d", c.copy, got, c.warnings)
+		}
+	}
+}
+
 // Followers may be asked for anything at any time.
 func TestFollowersAtOnce(t *testing.T) {
 	server := redistest.Start(t)
