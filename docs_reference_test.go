@@ -1,0 +1,166 @@
+//go:build unix
+
+package ahpgateway_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"maps"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ahp-gateway/ahp-gateway/config"
+)
+
+// TestReferenceIsCurrent compares the pages that are generated with those that
+// the generator writes now.
+func TestReferenceIsCurrent(t *testing.T) {
+	dir := t.TempDir()
+	if out, err := exec.Command("go", "run", "./internal/docgen", ".", dir).CombinedOutput(); err != nil {
+		t.Fatalf("docgen: %v\n%s", err, out)
+	}
+	pages, err := filepath.Glob(filepath.Join(dir, "*.md"))
+	if err != nil || len(pages) < 7 {
+		t.Fatalf("docgen wrote %v, %v; want at least 7 pages", pages, err)
+	}
+	for _, page := range pages {
+		name := "docs/reference/" + filepath.Base(page)
+		want, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := os.ReadFile(name); !bytes.Equal(got, want) {
+			t.Errorf("%s (%v) is not what the generator writes; run go generate ./internal/docgen", name, err)
+		}
+	}
+}
+
+// TestReferenceIsWhole looks for every key of the schemas in their references.
+func TestReferenceIsWhole(t *testing.T) {
+	for name, schema := range map[string][]byte{
+		"docs/reference/configuration.md": config.GatewaySchema(),
+		"docs/reference/registration.md":  config.RegistrationSchema(),
+	} {
+		var document any
+		if err := json.Unmarshal(schema, &document); err != nil {
+			t.Fatal(err)
+		}
+		keys := map[string]bool{}
+		properties(document, keys)
+		if len(keys) < 15 {
+			t.Errorf("the schema of %s has %d keys; want at least 15", name, len(keys))
+		}
+		text := read(t, name)
+		for key := range keys {
+			if !regexp.MustCompile("(?m)^\\| `([A-Za-z.\\[\\]]+\\.)?" + key + "`\\{#").MatchString(text) {
+				t.Errorf("%s says nothing of the key %s", name, key)
+			}
+		}
+	}
+}
+
+// properties collects the names of the properties of a schema, at any depth.
+func properties(schema any, keys map[string]bool) {
+	switch v := schema.(type) {
+	case map[string]any:
+		if p, ok := v["properties"].(map[string]any); ok {
+			for key := range p {
+				keys[key] = true
+			}
+		}
+		for _, inner := range v {
+			properties(inner, keys)
+		}
+	case []any:
+		for _, inner := range v {
+			properties(inner, keys)
+		}
+	}
+}
+
+// conditional are the metrics that the scrape of TestMetricsReference does not
+// have: of shared state, and those that have nothing to count there.
+var conditional = []string{
+	"ahp_gateway_dedupe_total", "ahp_gateway_shared_available", "ahp_gateway_shared_failures_total", "ahp_gateway_stored_available",
+	"ahp_gateway_stored_failures_total", "ahp_gateway_stored_held", "ahp_gateway_stored_left_out", "ahp_gateway_stored_lost",
+}
+
+// TestMetricsReference compares the reference of metrics with a scrape: names,
+// kinds and labels.
+func TestMetricsReference(t *testing.T) {
+	binary := filepath.Join(t.TempDir(), "ahp-gateway")
+	if out, err := exec.Command("go", "build", "-o", binary, "./cmd/ahp-gateway").CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	path := filepath.Join(t.TempDir(), "gateway.yaml")
+	configuration := `{listen: "127.0.0.1:0", admin: "127.0.0.1:0", audit: {file: audit.jsonl}, registration: {protocolVersion: "0.1", hooks: [
+  {id: com.example.policy, transport: {type: http, url: "http://127.0.0.1:1/ahp"}, subscriptions: [
+    {events: [tool.before], mode: intercept, timeoutMs: 750, failurePolicy: fail-open}, {events: [tool.after], mode: observe}]}]}}`
+	if err := os.WriteFile(path, []byte(configuration), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	lines := run(t, binary, "serve", "--config", path)
+	var url, admin string
+	for (url == "" || admin == "") && lines.Scan() {
+		if _, a, ok := strings.Cut(lines.Text(), "admin on "); ok {
+			admin = strings.Trim(a, `"`)
+		}
+		if u, ok := strings.CutPrefix(lines.Text(), "listening on "); ok {
+			url = u
+		}
+	}
+	go func() {
+		for lines.Scan() {
+		}
+	}()
+	event := writtenEvent(t, blocks(read(t, "README.md"), "sh"))
+	post(t, url, event)
+	post(t, url, "{}")
+	post(t, url, `{"jsonrpc":"2.0","method":"hooks/observe","params":{}}`)
+	resp, err := http.Get(admin + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	scrape, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	type row struct{ kind, labels string }
+	rows := map[string]row{}
+	for _, m := range regexp.MustCompile("(?m)^\\| `(ahp_[a-z_]+)`\\{[^|]*\\| ([a-z]+) \\| ([^|]*) \\|").FindAllStringSubmatch(read(t, "docs/reference/metrics.md"), -1) {
+		rows[m[1]] = row{m[2], m[3]}
+	}
+	seen := map[string]bool{}
+	for _, m := range regexp.MustCompile(`(?m)^# TYPE (ahp_[a-z_]+) ([a-z]+)$`).FindAllStringSubmatch(string(scrape), -1) {
+		seen[m[1]] = true
+		if rows[m[1]].kind != m[2] {
+			t.Errorf("the reference has the metric %s as %q; want %s", m[1], rows[m[1]].kind, m[2])
+		}
+	}
+	series := regexp.MustCompile(`(?m)^(ahp_[a-z_]+)\{([^}]*)\}`)
+	for _, m := range series.FindAllStringSubmatch(string(scrape), -1) {
+		name := m[1]
+		if _, ok := rows[name]; !ok {
+			name = regexp.MustCompile(`_(bucket|sum|count)$`).ReplaceAllString(name, "")
+		}
+		for _, label := range regexp.MustCompile(`([a-z_]+)="`).FindAllStringSubmatch(m[2], -1) {
+			if l := label[1]; l != "le" && !strings.HasPrefix(l, "otel_") && !strings.Contains(rows[name].labels, "`"+l+"`") {
+				t.Errorf("the reference has the metric %s with the labels %q; want %s too", name, rows[name].labels, l)
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(rows)) {
+		if !seen[name] && !slices.Contains(conditional, name) {
+			t.Errorf("the reference has the metric %s, which the scrape has not", name)
+		}
+	}
+}
