@@ -264,7 +264,7 @@ func (g *Gateway) found(all []*inquiry, skip bool) (map[*config.Hook][]config.Su
 		text += fmt.Sprintf("; and %d more", more)
 	}
 	return nil, errors.New("gateway: discovery of subscriptions failed" + text +
-		"; start the backend first, list its subscriptions in the registration, or set discovery.onFailure to skip")
+		"; have the backend running and its secret set first, list its subscriptions in the registration until then, or set discovery.onFailure to skip")
 }
 
 // eventsOf returns the events of the subscriptions of a mode, each once.

@@ -134,6 +134,10 @@ func (a *adminAnswer) problem() (admin.Problem, error) {
 		return problem, fmt.Errorf("HTTP 404: there is no admin API%s; write adminApi in the gateway file, and its private listener as --admin", said)
 	case a.status >= 300 && a.status < 400:
 		return problem, fmt.Errorf("HTTP %d: that is a redirect, and none is followed%s; write the URL of the private listener itself as --admin", a.status, said)
+	case a.status == http.StatusBadRequest && bytes.Contains(a.body, []byte("HTTP request to an HTTPS server")):
+		return problem, errors.New("HTTP 400: the private listener has TLS; write https:// in --admin, and --ca-file if its roots are its own")
+	case a.status == http.StatusForbidden && bytes.Contains(a.body, []byte("client certificate")):
+		return problem, errors.New("HTTP 403: the listener needs a client certificate that it accepts; write --cert-file and --key-file")
 	default:
 		return problem, fmt.Errorf("HTTP %d: what answers is not the admin API%s; see what stands between, and that --admin is the private listener", a.status, said)
 	}

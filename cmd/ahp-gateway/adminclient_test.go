@@ -29,6 +29,8 @@ func TestAnswersOfOthers(t *testing.T) {
 		{500, strings.Repeat("é", 1000), "and says: " + strings.Repeat("é", maxSaidLine/2) + "…;"},
 		{500, `{"title": ""}`, `and says: {"title": ""};`},
 		{307, "moved", "HTTP 307: that is a redirect, and none is followed, and says: moved; write the URL of the private listener"},
+		{400, "Client sent an HTTP request to an HTTPS server.\n", "HTTP 400: the private listener has TLS; write https:// in --admin"},
+		{403, "a client certificate is needed\n", "HTTP 403: the listener needs a client certificate that it accepts; write --cert-file"},
 		{404, "404 page not found\n", "HTTP 404: there is no admin API, and says: 404 page not found; write adminApi in the gateway file"},
 		{200, "<html>\nsign in", "HTTP 200: the answer is not one of an ahp-gateway's admin API, and says: <html>; see"},
 	} {

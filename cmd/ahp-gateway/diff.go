@@ -38,8 +38,8 @@ Both sides are compared as "ahp-gateway config print" shows them: secrets are no
 compared, only what refers to them, and of keys only the first eight digits of
 the digest. Nothing is called but the private listener. Subscriptions that are
 discovered at load are in no chain; tenants in Redis (adminApi.store: redis) are
-in a file only with --with-store, and in a running gateway always. Which folder its tenants are in a running
-gateway tells only while that is empty.
+in a file only with --with-store, and in a running gateway always. Which folder
+its tenants are in a running gateway tells only while that is empty.
 
 --format json prints one document on standard output instead.
 

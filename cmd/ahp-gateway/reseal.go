@@ -98,7 +98,7 @@ func (p program) resealOne(ctx context.Context, c *adminClient, id string) (chan
 		return false, err
 	}
 	if i := slices.IndexFunc(list.Secrets, func(s admin.Secret) bool { return s.Unusable }); i >= 0 {
-		return false, fmt.Errorf("secret %s does not open; set it again, or remove it", printable(list.Secrets[i].Name))
+		return false, fmt.Errorf("secret %s does not open; write the key that has sealed it into adminApi.secretsKeys too, set it again, or remove it", printable(list.Secrets[i].Name))
 	}
 	if !slices.ContainsFunc(list.Secrets, func(s admin.Secret) bool { return s.Outdated }) {
 		return false, nil

@@ -51,7 +51,7 @@ func TestResealAll(t *testing.T) {
 	p.stderr.await(t, `configuration reloaded`, 7)
 	r := tenant("", "secret", "reseal", "--all")
 	if r.code != 1 || r.stdout != "tenants looked at: 4; encrypted under the first key just now: those of 2\n" ||
-		!strings.Contains(r.stderr, "tenant b: secret token does not open; set it again, or remove it\n") || !strings.Contains(r.stderr, "tenants with secrets that are not under the first key: 1; keep the other keys") {
+		!strings.Contains(r.stderr, "tenant b: secret token does not open; write the key that has sealed it into adminApi.secretsKeys too, set it again, or remove it\n") || !strings.Contains(r.stderr, "tenants with secrets that are not under the first key: 1; keep the other keys") {
 		t.Errorf("reseal --all = %+v; want two done, and b named", r)
 	}
 	if r := tenant("", "secret", "list", "c"); !strings.Contains(r.stdout, "good") || strings.Contains(r.stdout, "older") {
