@@ -60,6 +60,8 @@ var architecture = map[string]rule{
 	"decision": {ours: []string{"ahp"}},
 	"dedupe":   {modules: []string{"github.com/hashicorp/golang-lru/v2"}},
 	"egress":   {},
+	// An example to copy: the standard library alone.
+	"examples/backend-go": {},
 	"gateway": {
 		ours: []string{"ahp", "audit", "backend", "breaker", "config", "decision", "dedupe", "routing", "sealed", "shared", "tenant"},
 		modules: []string{
@@ -207,7 +209,8 @@ func required(t *testing.T) []string {
 }
 
 // walk calls visit with the slash-separated path of every Go file of the
-// module, whatever its build constraints are.
+// module, whatever its build constraints are. Modules inside it are others, with
+// dependencies of their own.
 func walk(t *testing.T, visit func(name string)) {
 	t.Helper()
 	err := fs.WalkDir(os.DirFS("."), ".", func(name string, entry fs.DirEntry, err error) error {
@@ -215,6 +218,8 @@ func walk(t *testing.T, visit func(name string)) {
 		case err != nil:
 			return err
 		case entry.IsDir() && name != "." && (entry.Name() == "testdata" || strings.ContainsAny(entry.Name()[:1], "._")):
+			return fs.SkipDir
+		case entry.IsDir() && name != "." && isModule(name):
 			return fs.SkipDir
 		case !entry.IsDir() && path.Ext(name) == ".go":
 			visit(name)
@@ -224,4 +229,10 @@ func walk(t *testing.T, visit func(name string)) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// isModule reports whether a folder has a go.mod.
+func isModule(folder string) bool {
+	_, err := os.Stat(filepath.Join(filepath.FromSlash(folder), "go.mod"))
+	return err == nil
 }
