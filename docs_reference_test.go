@@ -59,7 +59,7 @@ func TestReferenceIsWhole(t *testing.T) {
 		}
 		text := read(t, name)
 		for key := range keys {
-			if !regexp.MustCompile("(?m)^\\| `([A-Za-z.\\[\\]]+\\.)?" + key + "`\\{#").MatchString(text) {
+			if !regexp.MustCompile("(?m)^(## |\\| `([A-Za-z.\\[\\]]+\\.)?)" + key + "(`\\{#|$)").MatchString(text) {
 				t.Errorf("%s says nothing of the key %s", name, key)
 			}
 		}
@@ -100,9 +100,18 @@ func TestMetricsReference(t *testing.T) {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
 	path := filepath.Join(t.TempDir(), "gateway.yaml")
-	configuration := `{listen: "127.0.0.1:0", admin: "127.0.0.1:0", audit: {file: audit.jsonl}, registration: {protocolVersion: "0.1", hooks: [
-  {id: com.example.policy, transport: {type: http, url: "http://127.0.0.1:1/ahp"}, subscriptions: [
-    {events: [tool.before], mode: intercept, timeoutMs: 750, failurePolicy: fail-open}, {events: [tool.after], mode: observe}]}]}}`
+	const configuration = `listen: 127.0.0.1:0
+admin: 127.0.0.1:0
+audit: {file: audit.jsonl}
+registration:
+  protocolVersion: "0.1"
+  hooks:
+    - id: com.example.policy
+      transport: {type: http, url: "http://127.0.0.1:1/ahp"}
+      subscriptions:
+        - {events: [tool.before], mode: intercept, timeoutMs: 750, failurePolicy: fail-open}
+        - {events: [tool.after], mode: observe}
+`
 	if err := os.WriteFile(path, []byte(configuration), 0o600); err != nil {
 		t.Fatal(err)
 	}

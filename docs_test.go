@@ -27,7 +27,34 @@ import (
 
 // unrun are the blocks of commands in the documentation that cannot be run where
 // the tests run, word for word, with the reason. What is not here is run.
-var unrun = []struct{ page, text, reason string }{}
+var unrun = []struct{ page, text, reason string }{
+	{"docs/quickstart.md", "go install github.com/ahp-gateway/ahp-gateway/cmd/ahp-gateway@latest", "it needs a release"},
+	{"docs/deploy/kubernetes.md", `helm install ahp-gateway deploy/helm/ahp-gateway --namespace ahp --create-namespace --values values.yaml
+kubectl --namespace ahp rollout status deployment/ahp-gateway`, "it needs a cluster"},
+	{"docs/deploy/kubernetes.md", "helm template ahp-gateway deploy/helm/ahp-gateway --values values.yaml > rendered.yaml", "it needs Helm; the chart's own tests do that"},
+	{"docs/deploy/kubernetes.md", "helm uninstall ahp-gateway --namespace ahp", "it needs a cluster"},
+	{"docs/deploy/vm.md", `sudo apt install ./ahp-gateway_*_amd64.deb
+sudo systemctl enable --now ahp-gateway`, "it needs a machine with systemd"},
+	{"docs/deploy/vm.md", `sudo ahp-gateway validate --config /etc/ahp-gateway/gateway.yaml
+sudo systemctl reload ahp-gateway`, "it needs a machine with systemd"},
+	{"docs/deploy/laptop.md", `docker run --rm --read-only --user 65532:65532 --cap-drop ALL --publish 127.0.0.1:8787:8787 --volume "$PWD:/etc/ahp-gateway:ro" \
+  ghcr.io/ahp-gateway/ahp-gateway serve --config /etc/ahp-gateway/gateway.yaml`, "it needs a container engine"},
+	{"docs/deploy/verify.md", `sha256sum --check --ignore-missing checksums.txt
+cosign verify-blob checksums.txt --bundle checksums.txt.sigstore.json \
+  --certificate-identity-regexp '^https://github.com/ahp-gateway/ahp-gateway/' \
+  --certificate-oidc-issuer https://token.actions.githubusercontent.com
+gh attestation verify ahp-gateway_*_linux_amd64.tar.gz --repo ahp-gateway/ahp-gateway`, "it needs a release"},
+	{"docs/deploy/verify.md", `cosign verify ghcr.io/ahp-gateway/ahp-gateway:latest \
+  --certificate-identity-regexp '^https://github.com/ahp-gateway/ahp-gateway/' \
+  --certificate-oidc-issuer https://token.actions.githubusercontent.com
+gh attestation verify oci://ghcr.io/ahp-gateway/ahp-gateway:latest --repo ahp-gateway/ahp-gateway`, "it needs a release"},
+	{"bench/README.md", `go run ./bench run      # the gateway in every setting; needs Go and Linux, takes about half an hour
+go run ./bench peers    # beside nginx, HAProxy, Traefik and Caddy, of which it takes those that are on the PATH
+go run ./bench check    # a short run, held against thresholds.json
+go run ./bench report   # a table of both results, and results/report.html, which needs no network
+go run ./bench compare -old FILE   # this gateway beside another build of it
+go run ./bench drive -url http://127.0.0.1:8787/hooks   # a load on a gateway that is running already`, "it takes hours; make bench-check runs a short one"},
+}
 
 // TestDocs runs what the documentation shows, page by page, in the order of the
 // page: files are written, configurations and registrations validated, messages
@@ -176,7 +203,9 @@ func newSession(t *testing.T, bin string, help *manual) *session {
 	certificate, key := pair(t)
 	for name, text := range map[string]string{
 		"tls/server.crt": certificate, "tls/server.key": key, "tls/clients.pem": certificate, "tls/roots.pem": certificate,
-		"tls/gateway.crt": certificate, "tls/gateway.key": key, "secrets/acme/policy/token": "secret",
+		"tls/gateway.crt": certificate, "tls/gateway.key": key, "secrets/acme/policy/token": "secret", "secrets/acme/policy/client-secret": "secret",
+		"tenants/acme.yaml":       "id: acme\nkeys: [{sha256: " + strings.Repeat("cd", 32) + "}]\nregistration: ../registrations/acme.yaml\n",
+		"registrations/acme.yaml": policy,
 	} {
 		s.write(name, text)
 	}
@@ -454,11 +483,13 @@ func (s *session) plain(text string) error {
 		_, body, _ = strings.Cut(body, "\n")
 	}
 	if strings.HasPrefix(body, "tenantsDir:") || strings.HasPrefix(body, "id:") {
-		s.write("tenants/acme.yaml", "id: acme\nkeys: [{sha256: "+strings.Repeat("ab", 32)+"}]\nregistration: ../registrations/acme.yaml\n")
-		s.write("registrations/acme.yaml", policy)
 		return s.validate(body)
 	}
-	for line := range strings.Lines(text) {
+	if _, usage, ok := strings.Cut(text, "\nUsage:\n"); ok { // what --help prints: of it the examples
+		_, text, _ = strings.Cut(usage, "\nExamples:\n")
+		text, _, _ = strings.Cut(text, "\n\n")
+	}
+	for line := range strings.Lines(strings.ReplaceAll(text, "\\\n", " ")) {
 		line = strings.TrimPrefix(strings.TrimSpace(line), "$ ")
 		if err := s.help.check(line); err != nil {
 			return err
@@ -531,7 +562,7 @@ func commandsOf(help string) string {
 
 var (
 	metricName = regexp.MustCompile(`\bahp_gateway_[a-z_]+`)
-	settingKey = regexp.MustCompile("`((?:adminApi|adminTLS|audit|auth|backend|backends|breaker|dedupe|discovery|failClosed|limits|log|metrics|secrets|shared|tls)\\.[A-Za-z.]+)`")
+	settingKey = regexp.MustCompile("`((?:adminApi|adminTLS|audit|auth|backend|backends|breaker|dedupe|discovery|failClosed|limits|log|metrics|secrets|shared|tls)\\.[a-z][A-Za-z.]*)`")
 )
 
 // checkNames looks for the metrics and settings that a page names.

@@ -19,6 +19,7 @@ func registration(p *page) error {
 
 	older := reference{schemas: s}
 	older.add("hooks[].", s.registration.at("$defs", "hook01"), s.registration)
+	older.add("hooks[].transport.headers.NAME.", s.registration.at("$defs", "source"), s.registration)
 	in01 := map[string]bool{"`protocolVersion`": true, "`hooks`": true}
 	for _, row := range older.rows {
 		in01[name(row[0])] = true
@@ -26,6 +27,7 @@ func registration(p *page) error {
 	r := reference{schemas: s}
 	r.add("", s.registration, s.registration)
 	r.add("hooks[].", s.registration.at("$defs", "draftHook"), s.registration)
+	r.add("hooks[].transport.headers.NAME.", s.registration.at("$defs", "source"), s.registration)
 	for _, row := range r.rows {
 		switch name(row[0]) {
 		case "`hooks[].authentication`": // in draft in one of two ways
