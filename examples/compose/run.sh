@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Starts what docker-compose.yaml starts, from the same files, as processes on
 # loopback: two gateways, Redis, the OPA backend, Prometheus. Needs curl, Go,
-# prometheus and redis-server. Ctrl-C or SIGTERM ends all of them, and so does
+# prometheus and redis. Ctrl-C or SIGTERM ends all of them, and so does
 # the end of any. Logs and what was built are in state/ (or $STATE).
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -12,7 +12,7 @@ GATEWAY_1=${GATEWAY_1:-8787} GATEWAY_2=${GATEWAY_2:-8797}
 ADMIN_1=${ADMIN_1:-8788} ADMIN_2=${ADMIN_2:-8798}
 POLICY=${POLICY:-9001} REDIS=${REDIS:-6379} PROMETHEUS=${PROMETHEUS:-9090}
 
-for program in curl go prometheus redis-server; do
+for program in curl go prometheus redis-cli redis-server; do
 	command -v "$program" >/dev/null || { echo "run.sh needs $program" >&2; exit 1; }
 done
 
@@ -82,30 +82,36 @@ running() {
 	done
 }
 
-# answers waits until a URL does.
-answers() {
-	local step
-	for ((step = 0; step < 300; step++)); do
+# until_done repeats a command until it succeeds, for a minute at most.
+until_done() {
+	local end=$((SECONDS + 60))
+	until "$@" >/dev/null 2>&1; do
 		running || exit 1
-		curl -fsS -o /dev/null --max-time 2 "$1" 2>/dev/null && return
+		if [ "$SECONDS" -ge "$end" ]; then
+			echo "this does not come to work: $*" >&2
+			exit 1
+		fi
 		sleep 0.1
 	done
-	echo "$1 does not answer" >&2
-	exit 1
 }
+
+pong() { REDISCLI_AUTH=$REDIS_PASSWORD redis-cli -p "$REDIS" ping | grep -q PONG; }
+answers() { curl -fsS -o /dev/null --max-time 2 "http://127.0.0.1:$1"; }
 
 # The password comes on standard input: nobody reads it in a list of processes.
 begin redis redis-server "$PWD/redis/redis.conf" --bind 127.0.0.1 --port "$REDIS" --dir "$STATE" - <<<"requirepass $REDIS_PASSWORD"
 begin policy "$STATE/opa-backend" -listen "127.0.0.1:$POLICY" -policy ../opa/policy
 begin prometheus prometheus --config.file="$STATE/prometheus.yml" --storage.tsdb.path="$STATE/prometheus" \
 	--storage.tsdb.retention.time=2d --web.listen-address="127.0.0.1:$PROMETHEUS"
+# A gateway that starts without Redis serves as well, and knows nothing of the other.
+until_done pong
+until_done answers "$POLICY/healthz"
 begin gateway-1 "$STATE/ahp-gateway" serve --config "$STATE/gateway-1.yaml"
 begin gateway-2 "$STATE/ahp-gateway" serve --config "$STATE/gateway-2.yaml"
 
-answers "http://127.0.0.1:$POLICY/healthz"
-answers "http://127.0.0.1:$ADMIN_1/readyz"
-answers "http://127.0.0.1:$ADMIN_2/readyz"
-answers "http://127.0.0.1:$PROMETHEUS/-/ready"
+until_done answers "$ADMIN_1/readyz"
+until_done answers "$ADMIN_2/readyz"
+until_done answers "$PROMETHEUS/-/ready"
 echo "ready: http://127.0.0.1:$GATEWAY_1/hooks and http://127.0.0.1:$GATEWAY_2/hooks, Prometheus at http://127.0.0.1:$PROMETHEUS"
 
 while running; do

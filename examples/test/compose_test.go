@@ -33,7 +33,7 @@ type deployment struct {
 // deploy starts run.sh on free ports until the test ends.
 func deploy(t *testing.T) *deployment {
 	t.Helper()
-	for _, program := range []string{"bash", "curl", "go", "prometheus", "redis-server"} {
+	for _, program := range []string{"bash", "curl", "go", "prometheus", "redis-cli", "redis-server"} {
 		need(t, program)
 	}
 	// A port that is free now may be taken before its program has it.
@@ -186,6 +186,13 @@ func TestRun(t *testing.T) {
 	if resp, _ := post(t, d.url("GATEWAY_1", "/hooks"), "wrong", event("draft", "x", "hooks/intercept", object{"command": "ls"}, all...)); resp.StatusCode != http.StatusUnauthorized {
 		t.Errorf("with a wrong key = %d; want 401", resp.StatusCode)
 	}
+	// A gateway is ready before it has Redis, because it can do without.
+	for _, admin := range []string{"ADMIN_1", "ADMIN_2"} {
+		eventually(t, admin+" has Redis", func() bool {
+			resp, err := client.Get(d.url(admin, "/metrics"))
+			return err == nil && strings.Contains(body(t, resp.Body), "\nahp_gateway_shared_available 1\n")
+		})
+	}
 	gateways := []string{"GATEWAY_1", "GATEWAY_2"}
 	for _, version := range []string{"0.1", "draft"} {
 		for _, gateway := range gateways {
@@ -200,25 +207,29 @@ func TestRun(t *testing.T) {
 		}
 	}
 
-	// The audit log of each has four decisions; those of the second are known
-	// from the first, and have asked nobody.
-	for i, want := range []string{"miss", "hit"} {
+	sent(t, "compose/README.md", 2, []string{"GATEWAY_KEY=" + d.key}, map[string]string{
+		"http://127.0.0.1:8787": d.url("GATEWAY_1", ""), "http://127.0.0.1:8797": d.url("GATEWAY_2", "")})
+
+	// The audit log of each has five decisions. The second had them from the
+	// first, and has asked nobody.
+	for i, want := range []int{5, 0} {
 		var records string
-		eventually(t, "four audit records", func() bool {
+		eventually(t, "five audit records", func() bool {
 			records = read(t, filepath.Join(d.state, fmt.Sprintf("gateway-%d.log", i+1)))
-			return strings.Count(records, `"verdict":`) == 4
+			return strings.Count(records, `"verdict":`) == 5
 		})
-		if got := strings.Count(records, `"dedupe":"`+want+`"`); got != 4 {
-			t.Errorf("of gateway-%d, %d of 4 decisions are %s; want all:\n%s", i+1, got, want, records)
+		missed, asked := strings.Count(records, `"dedupe":"miss"`), strings.Count(records, `"steps":[`)
+		if missed != want || asked != want {
+			t.Errorf("gateway-%d has evaluated %d events and asked the policy about %d; want %d:\n%s", i+1, missed, asked, want, records)
 		}
 	}
 
 	eventually(t, "Prometheus has the denials of both gateways", func() bool {
 		return len(d.query(t, `ahp_gateway_decisions_total{ahp_tenant="acme",ahp_verdict="deny"} >= 1`)) == 2
 	})
-	eventually(t, "Prometheus has four evaluations in all", func() bool {
+	eventually(t, "Prometheus has five evaluations in all", func() bool {
 		got := d.query(t, `sum(ahp_gateway_steps_total{ahp_backend="com.example.policy"})`)
-		return len(got) == 1 && got[0].Value[1] == "4"
+		return len(got) == 1 && got[0].Value[1] == "5"
 	})
 	if got := d.query(t, "ahp_gateway_shared_available == 1"); len(got) != 2 {
 		t.Errorf("ahp_gateway_shared_available is 1 at %v; want both", got)
