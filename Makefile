@@ -43,6 +43,12 @@ bench-peers: ## measure the gateway beside the proxies that are installed
 bench-check: ## measure briefly and hold the ratios against bench/thresholds.json
 	$(GO) run ./bench check
 
+.PHONY: examples
+examples: ## the examples, behind the gateway; needs Python 3.11+, Node.js, Prometheus, Redis as well
+	@for module in examples/opa examples/test; do \
+		(cd $$module && $(GO) mod tidy -diff && $(GO) vet ./... && $(STATICCHECK) ./... && $(GO) test -count=1 ./...) || exit 1; \
+	done
+
 check: lint test race ## what a change must pass
 
 demo: ## a gateway with two sample policy backends

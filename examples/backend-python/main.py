@@ -2,6 +2,7 @@
 point to copy. policy.py has its rules, this file the rest."""
 
 import argparse
+import asyncio
 import hashlib
 import hmac
 import logging
@@ -18,6 +19,7 @@ from agenthooksprotocol.server import asgi, hooks
 from policy import decide
 
 MAX_BODY = 2 << 20  # bytes: more than the gateway sends with its default limits.body
+DEADLINE = 5  # seconds, for a message to arrive and to be answered
 log = logging.getLogger("backend-python")
 
 
@@ -30,7 +32,7 @@ CONFIGURATION = Configuration(
     subscriptions=[
         subscription.Intercept(
             events=[event.TOOL_BEFORE],
-            timeout=timedelta(milliseconds=750),
+            timeout=timedelta(seconds=2),
             failure_policy=subscription.FailurePolicy.FAIL_CLOSED,
             content=content.metadata(),
         ),
@@ -61,7 +63,8 @@ class Front:
         elif scope["method"] == "POST" and media != b"application/json":
             await answer(send, 415)
         else:
-            await self._application(scope, receive, send)
+            async with asyncio.timeout(DEADLINE):
+                await self._application(scope, receive, send)
 
 
 def digest(text: bytes) -> bytes:

@@ -59,3 +59,34 @@ func TestLoadMistake(t *testing.T) {
 		t.Errorf("load(unknown name) = %v; want an error with the line", err)
 	}
 }
+
+// TestReadme adds the rule of the README to the others.
+func TestReadme(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules, err := os.ReadFile("policy/ahp.rego")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rule, _ := strings.Cut(string(readme), "```rego\n")
+	rule, _, ok := strings.Cut(rule, "```")
+	if !ok {
+		t.Fatal("the README has no rule")
+	}
+	folder := t.TempDir()
+	if err := os.WriteFile(filepath.Join(folder, "ahp.rego"), []byte(string(rules)+rule), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p, err := load(t.Context(), folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for command, want := range map[string]int{"deploy dev": 1, "deploy main": 0} {
+		params := map[string]any{"event": map[string]any{"tool": map[string]any{"input": map[string]any{"command": command}}}}
+		if got, err := p.decide(t.Context(), params); err != nil || len(got) != want {
+			t.Errorf("decide(%s) = %v, %v; want %d denials", command, got, err, want)
+		}
+	}
+}

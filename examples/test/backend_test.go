@@ -7,9 +7,11 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -20,66 +22,84 @@ const token = "token-of-the-examples"
 // example is one policy backend.
 type example struct {
 	name     string
+	folder   string   // of examples
 	versions []string // snapshots that it speaks
-	// command returns the folder to start it in and how.
-	command func(t *testing.T) (folder string, args []string)
+	programs []string // that have to be there
 }
 
 var examples = []example{
-	{"go", []string{"0.1", "draft"}, func(*testing.T) (string, []string) {
-		return programs, []string{filepath.Join(programs, "backend-go"), "-listen", "127.0.0.1:0"}
-	}},
-	{"opa", []string{"0.1", "draft"}, func(*testing.T) (string, []string) {
-		return filepath.Join(root, "examples/opa"), []string{filepath.Join(programs, "opa-backend"), "-listen", "127.0.0.1:0"}
-	}},
-	{"python", []string{"draft"}, func(t *testing.T) (string, []string) {
-		return filepath.Join(root, "examples/backend-python"), []string{python(t), "-B", "main.py", "--listen", "127.0.0.1:0"}
-	}},
-	{"typescript", []string{"0.1", "draft"}, func(t *testing.T) (string, []string) {
-		return typescript(t), []string{need(t, "node"), "dist/main.js", "127.0.0.1:0"}
-	}},
+	{"go", "backend-go", []string{"0.1", "draft"}, nil},
+	{"opa", "opa", []string{"0.1", "draft"}, nil},
+	{"python", "backend-python", []string{"draft"}, []string{"python3"}},
+	{"typescript", "backend-typescript", []string{"0.1", "draft"}, []string{"node", "npm"}},
 }
 
-// python returns the interpreter of an environment with the official SDK.
-func python(t *testing.T) string {
+// script returns the lines of the README's first commands: what installs the
+// example, and what starts it with a token.
+func (e example) script(t *testing.T) (install []string, start string) {
 	t.Helper()
-	system := need(t, "python3")
-	lock := filepath.Join(root, "examples/backend-python/requirements.txt")
-	folder := installed(t, "python", lock, func(folder string) {
-		command(t, folder, "", system, "-m", "venv", folder)
-		command(t, folder, "", filepath.Join(folder, "bin/pip"), "install", "--quiet", "--disable-pip-version-check", "--requirement", lock)
-	})
-	return filepath.Join(folder, "bin/python")
+	blocks := shell(read(t, filepath.Join(root, "examples", e.folder, "README.md")))
+	if len(blocks) != 1 {
+		t.Fatalf("the README of %s has %d sh blocks; want one", e.folder, len(blocks))
+	}
+	last := len(blocks[0]) - 1
+	start, ok := strings.CutPrefix(blocks[0][last], "POLICY_TOKEN=change-me ")
+	if !ok || !strings.Contains(start, "127.0.0.1:9001") {
+		t.Fatalf("the README of %s starts it with %q", e.folder, blocks[0][last])
+	}
+	return blocks[0][:last], strings.Replace(start, "127.0.0.1:9001", "127.0.0.1:0", 1)
 }
 
-// typescript returns a folder with the compiled example.
-func typescript(t *testing.T) string {
-	t.Helper()
-	need(t, "node")
-	npm := need(t, "npm")
-	source := filepath.Join(root, "examples/backend-typescript")
-	copied := func(folder string, names ...string) {
-		for _, name := range names {
-			write(t, filepath.Join(folder, name), read(t, filepath.Join(source, name)))
+// shell returns the lines of the sh blocks of a document.
+func shell(markdown string) (blocks [][]string) {
+	for {
+		_, rest, ok := strings.Cut(markdown, "```sh\n")
+		if !ok {
+			return blocks
 		}
+		block, rest, _ := strings.Cut(rest, "```")
+		blocks, markdown = append(blocks, strings.Split(strings.TrimSpace(block), "\n")), rest
 	}
-	folder := installed(t, "typescript", filepath.Join(source, "package-lock.json"), func(folder string) {
-		copied(folder, "package.json", "package-lock.json", ".npmrc")
-		command(t, folder, "", npm, "ci", "--no-audit", "--no-fund")
+}
+
+// install returns the folder that the example can be started in: its own, or
+// where its README has something to install a copy under .cache, which is made
+// anew whenever a file of the example changes.
+func (e example) install(t *testing.T) string {
+	t.Helper()
+	for _, program := range e.programs {
+		need(t, program)
+	}
+	source := filepath.Join(root, "examples", e.folder)
+	lines, _ := e.script(t)
+	if len(lines) == 0 {
+		return source
+	}
+	files := strings.Fields(command(t, source, "", "git", "ls-files", "--cached", "--others", "--exclude-standard"))
+	var content strings.Builder
+	for _, name := range files {
+		fmt.Fprintf(&content, "%s %q\n", name, read(t, filepath.Join(source, name)))
+	}
+	return installed(t, e.name, content.String(), func(folder string) {
+		for _, name := range files {
+			to := filepath.Join(folder, name)
+			if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			write(t, to, read(t, filepath.Join(source, name)))
+		}
+		command(t, folder, "", "sh", "-ec", strings.Join(lines, "\n"))
 	})
-	if err := os.MkdirAll(filepath.Join(folder, "src"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	copied(folder, "package.json", "tsconfig.json", "src/main.ts", "src/policy.ts")
-	command(t, folder, "", npm, "run", "--silent", "build")
-	return folder
 }
 
 // serve starts an example and returns it with its URL.
 func (e example) serve(t *testing.T) (*process, string) {
 	t.Helper()
-	folder, args := e.command(t)
-	p := start(t, folder, []string{"POLICY_TOKEN=" + token}, args...)
+	folder := e.install(t)
+	_, line := e.script(t)
+	// go run would not pass signals on: what TestMain has built takes its place.
+	line = strings.Replace(line, "go run .", filepath.Join(programs, e.folder), 1)
+	p := start(t, folder, []string{"POLICY_TOKEN=" + token, "PYTHONDONTWRITEBYTECODE=1"}, strings.Fields(line)...)
 	return p, p.wait(t, "listening on ") + "/ahp"
 }
 
@@ -102,6 +122,36 @@ func (e example) spoken(text string) string {
 		text, _, _ = strings.Cut(text, "  - protocolVersion: \"0.1\"\n")
 	}
 	return text
+}
+
+// sent runs the lines of a README that send an event, at one gateway for each
+// address that they name, and compares their exit codes with what they say.
+func sent(t *testing.T, readme string, want int, environment []string, urls map[string]string) {
+	t.Helper()
+	count := 0
+	for _, block := range shell(read(t, filepath.Join(root, "examples", readme))) {
+		for _, line := range block {
+			words, code, ok := strings.Cut(line, "# exit code ")
+			if !ok {
+				continue
+			}
+			for from, to := range urls {
+				words = strings.Replace(words, from, to, 1)
+			}
+			_, words, _ = strings.Cut(words, "bin/ahp-gateway ")
+			cmd := exec.Command("sh", "-c", `exec "$0" `+words, filepath.Join(programs, "ahp-gateway"))
+			cmd.Dir = filepath.Join(root, "examples", filepath.Dir(readme))
+			cmd.Env = append(os.Environ(), environment...)
+			out, _ := cmd.CombinedOutput()
+			if got := strconv.Itoa(cmd.ProcessState.ExitCode()); got != code[:1] {
+				t.Errorf("%s exits %s; want %s\n%s", line, got, code, out)
+			}
+			count++
+		}
+	}
+	if count != want {
+		t.Errorf("%s sends %d events; want %d", readme, count, want)
+	}
 }
 
 type object = map[string]any
@@ -245,6 +295,9 @@ func TestBackends(t *testing.T) {
 					t.Errorf("hooks/observe of %s = %d; want 204", version, resp.StatusCode)
 				}
 				backend.wait(t, `observed "tool.after"`)
+			}
+			if e.name == "go" {
+				sent(t, "README.md", 3, nil, map[string]string{"http://127.0.0.1:8787": strings.TrimSuffix(url, "/hooks")})
 			}
 			e.refuse(t, direct)
 			e.failClosed(t, direct)

@@ -36,7 +36,7 @@ func run(m *testing.M) int {
 	}
 	defer os.RemoveAll(programs)
 	for name, folder := range map[string]string{
-		"ahp-gateway": "cmd/ahp-gateway", "backend-go": "examples/backend-go", "opa-backend": "examples/opa",
+		"ahp-gateway": "cmd/ahp-gateway", "backend-go": "examples/backend-go", "opa": "examples/opa",
 	} {
 		build := exec.Command("go", "build", "-o", filepath.Join(programs, name), ".")
 		build.Dir = filepath.Join(root, folder)
@@ -173,12 +173,11 @@ func command(t *testing.T, folder, input string, args ...string) string {
 	return string(out)
 }
 
-// installed returns a folder under .cache which holds what an install made of
-// the named lock file. It is made once for every content of that file.
-func installed(t *testing.T, what, lock string, install func(folder string)) string {
+// installed returns a folder under .cache that install has filled. It is filled
+// once for every content that it depends on.
+func installed(t *testing.T, what, content string, install func(folder string)) string {
 	t.Helper()
-	text := read(t, lock)
-	sum := sha256.Sum256([]byte(what + text))
+	sum := sha256.Sum256([]byte(content))
 	folder := filepath.Join(root, ".cache", "examples-"+what+"-"+hex.EncodeToString(sum[:8]))
 	complete := filepath.Join(folder, "complete")
 	if _, err := os.Stat(complete); err == nil {

@@ -43,9 +43,9 @@ async function serve(request: IncomingMessage, response: ServerResponse): Promis
   let size = 0;
   for await (const part of request as AsyncIterable<Buffer>) {
     size += part.length;
-    if (size > maxBody) return send(response, 413, "", { connection: "close" });
-    parts.push(part);
+    if (size <= maxBody) parts.push(part); // the rest is read and forgotten
   }
+  if (size > maxBody) return send(response, 413);
   const answered = answer(Buffer.concat(parts));
   if (answered === undefined) return send(response, 204);
   send(response, 200, JSON.stringify(answered), { "content-type": "application/json" });
