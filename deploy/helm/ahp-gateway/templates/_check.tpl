@@ -51,4 +51,7 @@
 {{- if and $v.tests.enabled (not $v.tests.keySecret.name) -}}
 {{- fail "tests.enabled without a key: write tests.keySecret.name, a Secret with a tenant's key" -}}
 {{- end -}}
+{{- if and $v.tests.enabled $v.tls.enabled $v.tls.clientCA.name (eq $v.tls.clientAuth "required") -}}
+{{- fail "tests.enabled with tls.clientAuth: required: the test pods have no client certificate" -}}
+{{- end -}}
 {{- end -}}
