@@ -15,12 +15,12 @@ func TestGolden(t *testing.T) {
 			golden(t, name+".yaml", template(t, name, values))
 		})
 	}
-	files, err := filepath.Glob("testdata/golden/*.yaml")
+	files, err := filepath.Glob("testdata/golden/*")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, file := range files {
-		if name := strings.TrimSuffix(filepath.Base(file), ".yaml"); cases(t)[name] == "" {
+		if name := strings.TrimSuffix(strings.TrimSuffix(filepath.Base(file), ".yaml"), ".notes.txt"); cases(t)[name] == "" {
 			t.Errorf("%s belongs to no file in testdata/values", file)
 		}
 	}
