@@ -208,9 +208,14 @@ func required(t *testing.T) []string {
 	return modules
 }
 
+// isModule reports whether a folder is the root of a module.
+func isModule(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, "go.mod"))
+	return err == nil
+}
+
 // walk calls visit with the slash-separated path of every Go file of the
-// module, whatever its build constraints are. Modules inside it are others, with
-// dependencies of their own.
+// module, whatever its build constraints are. Modules in its folders are others.
 func walk(t *testing.T, visit func(name string)) {
 	t.Helper()
 	err := fs.WalkDir(os.DirFS("."), ".", func(name string, entry fs.DirEntry, err error) error {
@@ -229,10 +234,4 @@ func walk(t *testing.T, visit func(name string)) {
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-// isModule reports whether a folder has a go.mod.
-func isModule(folder string) bool {
-	_, err := os.Stat(filepath.Join(filepath.FromSlash(folder), "go.mod"))
-	return err == nil
 }

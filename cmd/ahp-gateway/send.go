@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -33,7 +34,7 @@ type sendOptions struct {
 	url, keyEnv, caFile string
 	allowHTTP           bool
 	timeout             time.Duration
-	format              string
+	format, expect      string
 
 	file string
 
@@ -60,7 +61,9 @@ never printed, and not sent over plain http to another machine unless --allow-ht
 is given.
 
 Exit codes: 0 pass, or a message without a decision was taken; 2 deny; 3 ask or
-changed; 1 anything else: an error answer, no answer, and also wrong usage.`,
+changed; 1 anything else: an error answer, no answer, and also wrong usage. With
+--expect 0 if that is the decision, and 1 otherwise, for scripts and jobs that
+have no shell to look at another code.`,
 		Example: `  ahp-gateway send --url http://127.0.0.1:8787 --command 'git push --force'
   ahp-gateway send --url https://hooks.example.com --key-env AHP_KEY \
       --protocol-version draft --tool Write --kind file_write --input '{"path":"/etc/passwd"}'
@@ -79,6 +82,7 @@ changed; 1 anything else: an error answer, no answer, and also wrong usage.`,
 	f.BoolVar(&o.allowHTTP, "allow-http", false, "send the key over plain http to another machine")
 	f.DurationVar(&o.timeout, "timeout", 35*time.Second, "for everything")
 	f.StringVar(&o.format, "format", "text", "text or json")
+	f.StringVar(&o.expect, "expect", "", "pass, deny, ask or changed: exit with 0 for this decision and no other")
 	f.StringVarP(&o.file, "file", "f", "", `post this JSON-RPC message; "-" is standard input`)
 	events := []string{"protocol-version", "tool", "kind", "input", "command", "session", "event-id", "source", "effects"}
 	f.StringVar(&o.protocol, "protocol-version", ahp.V01.String(), "snapshot of the protocol: 0.1 or draft")
@@ -105,6 +109,9 @@ func (p program) send(ctx context.Context, o *sendOptions) error {
 	if o.timeout <= 0 {
 		return usage("--timeout is %v; want a time above zero", o.timeout)
 	}
+	if !slices.Contains([]string{"", "pass", "deny", "ask", "changed"}, o.expect) {
+		return usage("--expect is %.64q; want pass, deny, ask or changed", o.expect)
+	}
 	target, err := targetURL(o.url)
 	if err != nil {
 		return err
@@ -127,7 +134,14 @@ func (p program) send(ctx context.Context, o *sendOptions) error {
 	if err := write(p.stdout, append(out, '\n')); err != nil {
 		return err
 	}
-	if code := v.exitCode(); code != 0 {
+	code := v.exitCode()
+	if o.expect != "" {
+		code = exitFailure
+		if v.Decision == o.expect {
+			code = 0
+		}
+	}
+	if code != 0 {
 		return &exit{code: code}
 	}
 	return nil

@@ -67,6 +67,32 @@ func TestSendDecisions(t *testing.T) {
 	}
 }
 
+// A denial that is wanted is a success for who cannot look at exit codes.
+func TestSendExpectations(t *testing.T) {
+	for _, c := range []struct {
+		behaviour, expect string
+		code              int
+	}{
+		{"pass", "pass", 0}, {"pass", "deny", 1},
+		{"deny", "deny", 0}, {"deny", "pass", 1}, {"deny", "ask", 1},
+		{"ask", "ask", 0}, {"ask", "changed", 1}, {"ask", "deny", 1},
+		{`effects:[{"type":"modify","target":"input"}]`, "changed", 0},
+		{"status-401", "deny", 1}, {"rpc-error-32003", "pass", 1}, {"refuse", "pass", 1}, {"refuse", "deny", 1},
+	} {
+		b := fakebackend.Start(t, fakebackend.Behave(c.behaviour))
+		r := call(t, "", "send", "--url", b.URL, "--protocol-version", "draft", "--command", "x", "--expect", c.expect)
+		if r.code != c.code || r.stdout == "" {
+			t.Errorf("send --expect %s to a backend with %s = %d, %q; want %d and the decision", c.expect, c.behaviour, r.code, r.stdout, c.code)
+		}
+	}
+	for _, expect := range []string{"error", "Deny", "allow"} {
+		r := call(t, "", "send", "--url", "http://127.0.0.1:1", "--command", "x", "--expect", expect)
+		if want := "want pass, deny, ask or changed"; r.code != 1 || !strings.Contains(r.stderr, want) {
+			t.Errorf("send --expect %s = %d, %q; want 1, %q", expect, r.code, r.stderr, want)
+		}
+	}
+}
+
 func TestSendWithoutAnAnswer(t *testing.T) {
 	for behaviour, want := range map[string]string{
 		"refuse": "error: no answer: ",
