@@ -49,7 +49,7 @@ var architecture = map[string]rule{
 	},
 	"cmd/ahp-gateway": {
 		ours:    []string{"admin", "ahp", "audit", "config", "gateway", "internal/durable", "internal/samplepolicy", "routing", "sealed", "shared", "telemetry"},
-		modules: []string{"github.com/fsnotify/fsnotify", "github.com/spf13/cobra"},
+		modules: []string{"github.com/fsnotify/fsnotify", "github.com/spf13/cobra", "github.com/spf13/pflag"},
 		tests:   []string{"internal/fakebackend", "internal/redistest"},
 	},
 	"config": {

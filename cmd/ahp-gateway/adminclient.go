@@ -22,7 +22,7 @@ type adminClient struct {
 }
 
 func newAdminClient(o *tenantOptions) (*adminClient, error) {
-	base, err := adminURL(o.admin)
+	base, err := listenerURL("--admin", o.admin, "name the variable of the admin key with --key-env")
 	if err != nil {
 		return nil, err
 	}
@@ -44,17 +44,17 @@ func newAdminClient(o *tenantOptions) (*adminClient, error) {
 	return &adminClient{base: strings.TrimSuffix(base.String(), "/") + admin.Prefix, key: key, http: client}, nil
 }
 
-// adminURL returns where the private listener is. Its errors never quote a URL
-// that could hold a password.
-func adminURL(raw string) (*url.URL, error) {
+// listenerURL returns where the private listener is, as the flag says. Its errors
+// never quote a URL that could hold a password; instead is what to do about one.
+func listenerURL(flag, raw, instead string) (*url.URL, error) {
 	u, err := url.Parse(raw)
 	switch {
 	case err != nil:
-		return nil, usage("--admin is no URL; want http://HOST:PORT or https://HOST")
+		return nil, usage("%s is no URL; want http://HOST:PORT or https://HOST", flag)
 	case u.User != nil:
-		return nil, usage("--admin holds a user name or password; name the variable of the admin key with --key-env")
+		return nil, usage("%s holds a user name or password; %s", flag, instead)
 	case u.Scheme != "http" && u.Scheme != "https", u.Host == "", u.Fragment != "", u.RawQuery != "":
-		return nil, usage("--admin is %.128q; want http://HOST:PORT or https://HOST", raw)
+		return nil, usage("%s is %.128q; want http://HOST:PORT or https://HOST", flag, raw)
 	}
 	return u, nil
 }

@@ -3,9 +3,12 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"regexp"
+	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -21,7 +24,7 @@ func TestUsage(t *testing.T) {
 		stdout string // a pattern; "" wants nothing
 		stderr string
 	}{
-		{nil, 2, "", `a command is needed; write one of completion, config, demo, diff, send, serve, tenant, validate, version\nRun 'ahp-gateway --help'`},
+		{nil, 2, "", `a command is needed; write one of completion, config, demo, diff, health, send, serve, tenant, validate, version\nRun 'ahp-gateway --help'`},
 		{[]string{"--help"}, 0, `(?s)asks every.*Examples:.*ahp-gateway demo`, ""},
 		{[]string{"help", "send"}, 0, `2 deny; 3 ask or\nchanged`, ""},
 		{[]string{"serve", "-h"}, 0, `SIGHUP reads the file`, ""},
@@ -37,6 +40,7 @@ func TestUsage(t *testing.T) {
 		{[]string{"config", "print", "--config", "/nowhere/gateway.yaml"}, 1, "", `^/nowhere/gateway\.yaml: cannot be read`},
 		{[]string{"version", "--conformance=maybe"}, 2, "", `invalid argument "maybe"`},
 		{[]string{"version", "extra"}, 2, "", `unknown command "extra"`},
+		{[]string{"version", "--conformance", "--dependencies"}, 2, "", `--conformance and --dependencies are both given`},
 		{[]string{"validate"}, 2, "", `exactly one of --config and --registration`},
 		{[]string{"validate", "--config", "a", "--registration", "b"}, 2, "", `exactly one of`},
 		{[]string{"validate", "--config", "a", "--format", "xml"}, 2, "", `--format is "xml"`},
@@ -94,11 +98,43 @@ func TestExitCodesOfTheBinary(t *testing.T) {
 func TestVersion(t *testing.T) {
 	p := launch(t, "version")
 	p.exit()
-	if got := p.stdout.String(); !matches(`^ahp-gateway v1\.2\.3-test go\S+ \w+/\w+\n$`, got) {
+	if got := p.stdout.String(); !matches(`^ahp-gateway v1\.2\.3-test go\S+ \w+/\w+\n(commit \w+( \(modified\))?\ndate \S+\n)?$`, got) {
 		t.Errorf("version = %q; want that which the linker was given", got)
 	}
 	if r := call(t, "", "version"); r.code != 0 || !matches(`^ahp-gateway \S+ go`, r.stdout) {
 		t.Errorf("version = %d, %q; want a version without the linker's help", r.code, r.stdout)
+	}
+}
+
+// What the toolchain has written into the program is shown, and the modules only
+// on request.
+func TestVersionBuild(t *testing.T) {
+	info := &debug.BuildInfo{
+		Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "1234abcd"}, {Key: "vcs.time", Value: "2026-02-03T04:05:06Z"}, {Key: "vcs.modified", Value: "true"}},
+		Deps: []*debug.Module{
+			{Path: "example.com/a", Version: "v1.0.0", Sum: "h1:a"},
+			{Path: "example.com/b", Version: "v2.0.0", Replace: &debug.Module{Path: "example.com/c", Version: "v3.0.0", Sum: "h1:c"}},
+		},
+	}
+	if got := string(newBuild(info, true).text()); !matches(`^ahp-gateway \S+ go\S+ \w+/\w+\ncommit 1234abcd \(modified\)\ndate 2026-02-03T04:05:06Z\nexample\.com/a v1\.0\.0 h1:a\nexample\.com/c v3\.0\.0 h1:c\n$`, got) {
+		t.Errorf("text of a build = %q; want version, commit, date and what is linked in", got)
+	}
+	if got := string(newBuild(nil, true).text()); strings.Count(got, "\n") != 1 {
+		t.Errorf("text of a build without information = %q; want one line", got)
+	}
+	out, err := exec.Command(binary, "version", "--json", "--dependencies").Output()
+	var b build
+	dec := json.NewDecoder(bytes.NewReader(out))
+	dec.DisallowUnknownFields()
+	if err := errors.Join(err, dec.Decode(&b)); err != nil {
+		t.Fatalf("version --json --dependencies: %v\n%s", err, out)
+	}
+	cobra := slices.IndexFunc(b.Dependencies, func(d dependency) bool { return d.Path == "github.com/spf13/cobra" })
+	if b.Version != "v1.2.3-test" || b.Go != runtime.Version() || b.Platform != runtime.GOOS+"/"+runtime.GOARCH || cobra < 0 || !strings.HasPrefix(b.Dependencies[cobra].Sum, "h1:") {
+		t.Errorf("version --json --dependencies = %+v; want the linker's version, and cobra with its sum", b)
+	}
+	if r := call(t, "", "version", "--json"); r.code != 0 || strings.Contains(r.stdout, "dependencies") || !json.Valid([]byte(r.stdout)) {
+		t.Errorf("version --json = %+v; want JSON without the modules", r)
 	}
 }
 

@@ -7,6 +7,7 @@
 //	ahp-gateway diff --config new.yaml --against gateway.yaml
 //	ahp-gateway demo
 //	ahp-gateway send --url http://127.0.0.1:8787 --command 'git status'
+//	ahp-gateway health --config gateway.yaml
 //	ahp-gateway tenant add --file acme.yaml
 //
 // # Exit codes

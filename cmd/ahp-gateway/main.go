@@ -111,7 +111,7 @@ The send and diff commands have their own: see their --help.`,
 		SilenceUsage:  true,
 		RunE:          needsCommand,
 	}
-	root.AddCommand(p.serveCommand(), p.validateCommand(), p.diffCommand(), p.configCommand(), p.demoCommand(), p.sendCommand(), p.tenantCommand(), p.versionCommand())
+	root.AddCommand(p.serveCommand(), p.validateCommand(), p.diffCommand(), p.configCommand(), p.demoCommand(), p.sendCommand(), p.healthCommand(), p.tenantCommand(), p.manCommand(), p.versionCommand())
 	return root
 }
 

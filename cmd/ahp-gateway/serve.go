@@ -57,6 +57,8 @@ mistake, with the last good configuration around them.
 SIGTERM and SIGINT drain: readiness fails, what was accepted is answered within
 limits.drainTimeout, queues and telemetry are flushed. A second one ends at once.
 
+Under systemd with Type=notify, the unit counts as started once events are accepted.
+
 Exit codes: 0 an orderly end, 1 a configuration or runtime error or an end at
 once, 2 wrong usage.`,
 		Example: `  ahp-gateway serve --config gateway.yaml
@@ -144,11 +146,13 @@ func (p program) serve(ctx context.Context, o serveOptions) error {
 	if err := p.announce(s.service); err != nil {
 		s.log.Error("standard output", "error", err)
 	}
+	tellManager(s.log, "READY=1")
 	if !s.lastGood {
 		s.keep(f)
 	}
 	cause, err := s.loop(ctx, hangup, stop)
 	close(s.ending)
+	tellManager(s.log, "STOPPING=1")
 	return errors.Join(err, s.end(cause, stop))
 }
 
