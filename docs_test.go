@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/ahp-gateway/ahp-gateway/ahp"
@@ -82,10 +83,15 @@ func TestDocs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			text := read(t, name)
-			checkNames(t, text, metrics, keys)
+			if name == "docs/deploy/kubernetes.md" {
+				checkValues(t, text)
+			} else {
+				checkNames(t, text, metrics, keys)
+			}
 			s := newSession(t, bin, help)
-			for _, b := range fences(t, text) {
-				s.visit(b, func() bool {
+			blocks := append(fences(t, text), fence{})
+			for i, b := range blocks[:len(blocks)-1] {
+				s.visit(b, blocks[i+1], func() bool {
 					for i, u := range unrun {
 						if u.page == name && strings.TrimSpace(u.text) == strings.TrimSpace(b.text) {
 							mu.Lock()
@@ -252,8 +258,8 @@ func (s *session) theirs(text string) string {
 	return text
 }
 
-// visit does with one block what a reader would do.
-func (s *session) visit(b fence, excused func() bool) {
+// visit does with one block what a reader would do. next is the one after it.
+func (s *session) visit(b, next fence, excused func() bool) {
 	s.t.Helper()
 	fail := func(format string, args ...any) {
 		s.t.Helper()
@@ -278,8 +284,15 @@ func (s *session) visit(b fence, excused func() bool) {
 		case strings.HasPrefix(b.title, "Terminal"):
 			s.serve(b)
 		default:
-			s.run(b)
+			s.run(b, next)
 		}
+	case b.language == "yaml" && strings.HasPrefix(b.title, "values"):
+		s.write(b.title, b.text)
+		if err := s.help.values(b.text); err != nil {
+			fail("%v", err)
+		}
+	case b.language == "yaml" && strings.Contains(b.text, "\ngroups:\n"):
+		// The alerts, which the chart's tests have fire.
 	case b.language == "yaml":
 		text := s.own(b.text)
 		if b.title != "" {
@@ -318,17 +331,32 @@ func (s *session) script(b fence) string {
 	return "set -euo pipefail\n[ ! -e .exports ] || . ./.exports\n" + s.own(b.text) + "\nexport -p > .exports\n"
 }
 
-func (s *session) run(b fence) {
+// looks are the programs that only look: a block of them is repeated for some
+// seconds until it shows what the page says, because an audit record is written
+// some milliseconds after the answer.
+var looks = regexp.MustCompile(`^(?:(?:curl|grep|python3 -m json\.tool|sum) .*\n)+$`)
+
+// run runs a block. next is the one after it, which may say what it prints.
+func (s *session) run(b, next fence) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "bash", "-c", s.script(b))
-	var out, problems bytes.Buffer
-	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = s.dir, s.env, &out, &problems
-	if err := cmd.Run(); err != nil {
-		s.t.Errorf("line %d: %v\n%s\nprinted\n%s%s", b.line, err, b.text, out.Bytes(), problems.Bytes())
+	until := time.Now().Add(10 * time.Second)
+	for {
+		cmd := exec.CommandContext(ctx, "bash", "-c", s.script(b))
+		var out, problems bytes.Buffer
+		cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = s.dir, s.env, &out, &problems
+		err := cmd.Run()
+		s.printed, s.ran = out.String(), true
+		shown := err == nil && (next.title != "output" || same(next.text, s.theirs(s.printed)))
+		if !shown && looks.MatchString(b.text) && time.Now().Before(until) {
+			continue
+		}
+		if err != nil {
+			s.t.Errorf("line %d: %v\n%s\nprinted\n%s%s", b.line, err, b.text, out.Bytes(), problems.Bytes())
+		}
+		return
 	}
-	s.printed, s.ran = out.String(), true
 }
 
 // serve runs a block in a terminal of its own until the page ends, and returns
@@ -528,7 +556,7 @@ var words = regexp.MustCompile(`'[^']*'|"[^"]*"|[^\s|;&<>()]+|[|;&<>()]`)
 func (m *manual) check(line string) error {
 	all := words.FindAllString(line, -1)
 	for i := 0; i < len(all); i++ {
-		if path := all[i]; path != "ahp-gateway" && !strings.HasSuffix(path, "/ahp-gateway") || i > 0 && !strings.Contains("|;&(", all[i-1]) {
+		if path := all[i]; path != "ahp-gateway" && !strings.HasSuffix(path, "bin/ahp-gateway") || i > 0 && !strings.Contains("|;&(", all[i-1]) {
 			continue
 		}
 		path, open := "", true
@@ -564,6 +592,53 @@ var (
 	metricName = regexp.MustCompile(`\bahp_gateway_[a-z_]+`)
 	settingKey = regexp.MustCompile("`((?:adminApi|adminTLS|audit|auth|backend|backends|breaker|dedupe|discovery|failClosed|limits|log|metrics|secrets|shared|tls)\\.[a-z][A-Za-z.]*)`")
 )
+
+// values holds values of the chart against its schema.
+func (m *manual) values(text string) error {
+	var value any
+	if err := yaml.Unmarshal([]byte(text), &value); err != nil {
+		return err
+	}
+	file, err := os.ReadFile("deploy/helm/ahp-gateway/values.schema.json")
+	if err != nil {
+		return err
+	}
+	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(file))
+	if err != nil {
+		return err
+	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource("values.schema.json", document); err != nil {
+		return err
+	}
+	schema, err := c.Compile("values.schema.json")
+	if err != nil {
+		return err
+	}
+	return schema.Validate(value)
+}
+
+// checkValues looks for the values of the chart that a page names.
+func checkValues(t *testing.T, text string) {
+	t.Helper()
+	var values map[string]any
+	if err := yaml.Unmarshal([]byte(read(t, "deploy/helm/ahp-gateway/values.yaml")), &values); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range regexp.MustCompile("`([a-zA-Z]+(?:\\.[a-zA-Z]+)+)`").FindAllStringSubmatch(text, -1) {
+		at := any(values)
+		for part := range strings.SplitSeq(m[1], ".") {
+			object, ok := at.(map[string]any)
+			if at = object[part]; ok && (part == "config" || part == "tenants" || part == "secretMounts") {
+				break // whatever there is of the gateway's own
+			}
+			if _, known := object[part]; !ok || !known {
+				t.Errorf("the chart has no value %s", m[1])
+				break
+			}
+		}
+	}
+}
 
 // checkNames looks for the metrics and settings that a page names.
 func checkNames(t *testing.T, text, metrics, keys string) {
