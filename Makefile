@@ -56,3 +56,7 @@ demo: ## a gateway with two sample policy backends
 
 clean: ## remove what make has made
 	rm -rf bin .cache
+
+.PHONY: docs
+docs: ## build the documentation site into .cache/site
+	@sh docs/build.sh

@@ -173,3 +173,18 @@ registration:
 		}
 	}
 }
+
+// TestAlertsHaveRunbooks looks for every alert in the table that leads from it to
+// its runbook.
+func TestAlertsHaveRunbooks(t *testing.T) {
+	alerts := regexp.MustCompile(`(?ms)- alert: ([A-Za-z]+)$.*?severity: ([a-z]+)`).FindAllStringSubmatch(read(t, "deploy/helm/ahp-gateway/files/alerts.yaml"), -1)
+	if len(alerts) < 10 {
+		t.Fatalf("there are %d alerts; want at least 10", len(alerts))
+	}
+	page := read(t, "docs/operate/alerts.md")
+	for _, a := range alerts {
+		if row := "| `" + a[1] + "` | " + a[2] + " |"; !strings.Contains(page, row) {
+			t.Errorf("docs/operate/alerts.md has no row %s", row)
+		}
+	}
+}

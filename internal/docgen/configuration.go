@@ -11,13 +11,24 @@ import (
 	"github.com/ahp-gateway/ahp-gateway/config"
 )
 
-// counted says what a number counts, by the last part of its key.
+// counted says what a number counts, or its unit, by the last part of its key.
 var counted = map[string]string{
 	"rate": "requests per second", "burst": "requests", "inFlight": "requests", "inFlightPerTenant": "requests",
 	"quotaDay": "requests per UTC day", "quotaMonth": "requests per UTC month", "day": "requests", "month": "requests",
 	"connections": "connections", "connectionsPerIP": "connections", "observeQueue": "events", "auditQueue": "records",
 	"entries": "events", "tenants": "tenants", "buckets": "steps", "volume": "calls", "ratio": "failures per call", "probes": "calls",
-	"weight": "share", "timeoutMs": "milliseconds",
+	"timeoutMs": "milliseconds",
+}
+
+// besides says what the schemas leave to the name of a key.
+var besides = map[string]string{
+	"log.level": "The least that is written.", "log.format": "Lines for people or for machines.", "failClosed.code": "For machines.",
+	"tenants[].id":        "Its name in paths, records and metrics: lower-case letters, digits and `-`.",
+	"tenants[].quota.day": "Requests in a UTC day; 0 for no limit.", "tenants[].quota.month": "Requests in a UTC month; 0 for no limit.",
+	"hooks[].transport": "How the backend is reached.", "hooks[].authentication": "How the gateway says who it is.",
+	"hooks[].authentication.type": "`oauth` in `draft` only.", "hooks[].authentication.clientId": "The gateway's id at the issuer.",
+	"hooks[].authentication.flow": "There is nobody to consent.", "hooks[].authentication.scopes": "What is asked for.",
+	"hooks[].subscriptions[].filters.toolKinds": "Kinds of tools, such as `shell`.", "hooks[].subscriptions[].filters.paths": "Patterns of paths.",
 }
 
 // reference collects the rows of one part of a reference.
@@ -25,6 +36,7 @@ type reference struct {
 	schemas schemas
 	restart func(key string) bool // nil where it does not matter
 	rows    [][]string
+	silent  []string // keys that nothing is said of
 }
 
 // add adds the keys of an object, and of those below it. path is "" or ends in a dot.
@@ -45,6 +57,9 @@ func (r *reference) key(key string, n, within *node, required bool) {
 	if description == "" {
 		description = resolved.at("description").text()
 	}
+	if text, ok := besides[key]; ok {
+		description = text
+	}
 	fallback := n.at("default").text()
 	if fallback == "" {
 		fallback = resolved.at("default").text()
@@ -57,32 +72,30 @@ func (r *reference) key(key string, n, within *node, required bool) {
 	if required {
 		standard = "required"
 	}
-	last := key[strings.LastIndexByte(key, '.')+1:]
-	unit := kinds[named].unit
-	if kind := resolved.at("type").text(); unit == "" && (kind == "integer" || kind == "number") {
-		unit = counted[last]
+	if description == "" {
+		r.silent = append(r.silent, key)
 	}
+	last := key[strings.LastIndexByte(key, '.')+1:]
 	kind := r.schemas.kind(n, within)
+	if number := resolved.at("type").text(); (number == "integer" || number == "number") && counted[last] != "" {
+		kind = counted[last] + ": " + kind
+	}
 	if kind == "string" && (strings.HasSuffix(strings.ToLower(last), "file") || strings.HasSuffix(strings.ToLower(last), "dir")) {
 		kind = "path"
 	}
-	row := []string{fmt.Sprintf("`%s`{#%s}", key, anchor(key)), kind, standard, unit}
-	if r.restart != nil {
-		takes := "reload"
-		if r.restart(key) {
-			takes = "restart"
-		}
-		row = append(row, takes)
+	takes := "reload"
+	if r.restart != nil && r.restart(key) {
+		takes = "**restart**"
 	}
 	shared := strings.ContainsRune(key, '.') && r.schemas.gateway.at("properties", named).members != nil
 	if shared {
 		description = fmt.Sprintf("As [`%s`](#%s).", named, strings.ToLower(named))
 	}
-	r.rows = append(r.rows, append(row, description))
+	r.rows = append(r.rows, []string{fmt.Sprintf("`%s`{#%s}", key, anchor(key)), description, kind, standard, takes})
 
 	switch {
 	case shared: // it has a part of its own
-	case kinds[named].name != "":
+	case kinds[named] != "":
 	case resolved.at("properties").members != nil:
 		r.add(key+".", resolved, of)
 	case resolved.at("additionalProperties").members != nil:
@@ -119,15 +132,18 @@ func configuration(p *page, root string) error {
 		resolved, of, named := s.resolve(n, s.gateway)
 		p.text("## %s", name)
 		r := reference{schemas: s, restart: restart}
-		head := []string{"key", "values", "default", "unit", "change takes", "what it is"}
+		head := []string{"key", "what it is", "values", "default", "a change takes a"}
 		r.key(name, n, s.gateway, false)
-		if resolved.at("properties").members != nil && kinds[named].name == "" {
+		if resolved.at("properties").members != nil && kinds[named] == "" {
 			// The object itself is the heading.
 			r = reference{schemas: s, restart: restart}
 			if d := firstOf(n.at("description").text(), resolved.at("description").text()); d != "" {
 				p.text("%s", d)
 			}
 			r.add(name+".", resolved, of)
+		}
+		if r.silent != nil {
+			return fmt.Errorf("the schema says nothing of %v", r.silent)
 		}
 		p.table(head, r.rows)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/ahp-gateway/ahp-gateway/config"
@@ -31,11 +32,9 @@ func registration(p *page) error {
 	for _, row := range r.rows {
 		switch name(row[0]) {
 		case "`hooks[].authentication`": // in draft in one of two ways
-			row[1], row[4] = "object", "How the gateway says who it is."
-		case "`hooks[].transport`":
-			row[4] = "How the backend is reached."
+			row[2] = "object"
 		case "`hooks[].subscriptions[].events`": // which are allowed depends on the mode
-			row[1] = "list"
+			row[2] = "list of text"
 		}
 	}
 	r.add("hooks[].authentication.", s.registration.at("$defs", "authentication"), s.registration)
@@ -43,8 +42,8 @@ func registration(p *page) error {
 	rows, seen := [][]string(nil), map[string]int{}
 	for _, row := range r.rows {
 		if at, again := seen[row[0]]; again { // type is of both
-			if rows[at][1] != row[1] {
-				rows[at][1] += ", " + row[1]
+			if rows[at][2] != row[2] {
+				rows[at][2] += ", " + row[2]
 			}
 			continue
 		}
@@ -53,9 +52,12 @@ func registration(p *page) error {
 			snapshots = "0.1, draft"
 		}
 		seen[row[0]] = len(rows)
-		rows = append(rows, []string{row[0], row[1], row[2], row[3], snapshots, row[4]})
+		rows = append(rows, []string{row[0], row[1], row[2], row[3], snapshots})
 	}
-	p.table([]string{"key", "values", "default", "unit", "snapshots", "what it is"}, rows)
+	if r.silent != nil {
+		return fmt.Errorf("the schema says nothing of %v", r.silent)
+	}
+	p.table([]string{"key", "what it is", "values", "default", "snapshots"}, rows)
 	p.text("`timeoutMs` and `failurePolicy` are required with `mode: intercept`, and forbidden with `mode: observe`. In `0.1` an intercept subscription lists\n" +
 		"`tool.before` and nothing else, and `subscriptions` cannot be left out. [Conformance](conformance.md) lists the events of each snapshot.")
 	return nil

@@ -102,22 +102,22 @@ func (s schemas) resolve(n, within *node) (resolved, of *node, named string) {
 }
 
 // kinds are the definitions that are read as one kind of value.
-var kinds = map[string]struct{ name, unit string }{
-	"address":               {"address", "`host:port`"},
-	"duration":              {"duration", "`ms`, `s`, `m`, `h`"},
-	"size":                  {"size", "bytes, or `KiB`, `MiB`, `GiB`"},
-	"secureURL":             {"URL", ""},
-	"reverseDNS":            {"reverse-DNS name", ""},
-	"document":              {"path or document", ""},
-	"registration":          {"path, document or list", ""},
-	"registration document": {"registration document", ""},
+var kinds = map[string]string{
+	"address":               "address",
+	"duration":              "duration",
+	"size":                  "size",
+	"secureURL":             "URL",
+	"reverseDNS":            "reverse-DNS name",
+	"document":              "path or document",
+	"registration":          "path, document or list",
+	"registration document": "registration document",
 }
 
 // kind says what values a schema takes.
 func (s schemas) kind(n, within *node) string {
 	resolved, of, named := s.resolve(n, within)
 	if k, ok := kinds[named]; ok {
-		return k.name
+		return k
 	}
 	if options := resolved.at("enum").items; options != nil {
 		var names []string
