@@ -145,7 +145,7 @@ registration:
 
 	type row struct{ kind, labels string }
 	rows := map[string]row{}
-	for _, m := range regexp.MustCompile("(?m)^\\| `(ahp_[a-z_]+)`\\{[^|]*\\| ([a-z]+) \\| ([^|]*) \\|").FindAllStringSubmatch(read(t, "docs/reference/metrics.md"), -1) {
+	for _, m := range regexp.MustCompile("(?m)^\\| `(ahp_[a-z_]+)`\\{[^|]*\\| [^|]* \\| ([a-z]+) \\| ([^|]*) \\|").FindAllStringSubmatch(read(t, "docs/reference/metrics.md"), -1) {
 		rows[m[1]] = row{m[2], m[3]}
 	}
 	seen := map[string]bool{}

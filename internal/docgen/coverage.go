@@ -61,6 +61,7 @@ func coverage(p *page, root string) error {
 	if len(shown) < 20 || len(out) == 0 {
 		return fmt.Errorf("requirements_test.go has %d requirements; they are declared in another way now", len(shown))
 	}
+	p.wide()
 	p.title("Protocol coverage", "requirements_test.go")
 	p.text("Every requirement of the protocol that binds the gateway, and the tests that show it. `TestRequirements` fails where one of them is not there. Beside\n" +
 		"them `make interop` compares thousands of decisions, made directly and through the gateway, with the official Python SDK.")

@@ -35,6 +35,7 @@ func failures(p *page, root string) error {
 	}
 	test := file("`TestFailureMatrix`", "gateway/failures_test.go")
 
+	p.wide()
 	p.title("Failure classes and the decision table", "gateway/testdata/failures and ahp/failure.go")
 	p.text("Each row of the first table is run with each behaviour of the second, by %s. [When things fail](../concepts/failures.md) explains them.", test)
 	p.text("## What a failure decides\n\nA chain of three backends, of which the others have no objection. `managed` is a subscription with `scope: managed` or\n`disableable: false`, whatever its `failurePolicy`.")
@@ -59,7 +60,7 @@ func failures(p *page, root string) error {
 	if err != nil {
 		return err
 	}
-	p.text("## Failure classes\n\nThe values of `ahp_failure_class` in `ahp_gateway_failures_total` and of `failure` in audit records. They never change meaning. Only what costs waiting, or\nsays that the backend is not well, counts against its breaker: nobody may be able to open it with an event.")
+	p.text("## Failure classes\n\nThe values of `ahp_failure_class` in `ahp_gateway_failures_total` and of `failure` in audit records. They never change meaning. What costs waiting, or\nsays that the backend is not well, counts against its breaker; an answer that arrived whole and in time does not, however bad it is.")
 	rows = nil
 	for _, c := range ahp.FailureClasses() {
 		var by []string

@@ -69,6 +69,7 @@ func metrics(p *page, root string) error {
 	if len(found) < 30 {
 		return fmt.Errorf("package gateway declares %d instruments; they are declared in another way now", len(found))
 	}
+	p.wide()
 	p.title("Metrics", "the instruments of package gateway")
 	p.text("For Prometheus at `/metrics` of the private listener, and by OTLP with the standard variables of OpenTelemetry (`OTEL_METRICS_EXPORTER=otlp`).\n" +
 		"No label is ever chosen by a caller. Those that alerts need count from zero on; others are there once they first count. Beside them are the\n" +
@@ -79,9 +80,9 @@ func metrics(p *page, root string) error {
 		if m.description == "" {
 			return fmt.Errorf("the instrument %s has no description", name)
 		}
-		rows = append(rows, []string{fmt.Sprintf("`%s`{#%s}", exposed(name, m), exposed(name, m)), m.kind, labels[name], m.description})
+		rows = append(rows, []string{fmt.Sprintf("`%s`{#%s}", exposed(name, m), exposed(name, m)), m.description, m.kind, labels[name]})
 	}
-	p.table([]string{"metric", "type", "labels", "what it counts"}, rows)
+	p.table([]string{"metric", "what it counts", "type", "labels"}, rows)
 	return nil
 }
 

@@ -12,6 +12,9 @@ const repository = "https://github.com/ahp-gateway/ahp-gateway/blob/main/"
 // page is the text of one page.
 type page struct{ bytes.Buffer }
 
+// wide leaves the table of contents out, to give a table its room.
+func (p *page) wide() { p.WriteString("---\nhide: [toc]\n---\n\n") }
+
 // title begins the page. source says what it is made from.
 func (p *page) title(name, source string) {
 	fmt.Fprintf(p, "# %s\n\n<!-- Written by internal/docgen from %s. Run go generate ./... after a change. -->\n", name, source)
