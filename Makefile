@@ -45,7 +45,7 @@ bench-check: ## measure briefly and hold the ratios against bench/thresholds.jso
 
 .PHONY: chart chart-api
 chart: ## the Helm chart: render, check and serve what it makes, without a cluster
-	cd deploy/helm/test && $(GO) vet ./... && $(GO) test ./...
+	cd deploy/helm/test && $(GO) tool -n helm >/dev/null && $(GO) vet ./... && $(GO) test ./...
 
 CONTROLPLANE = $(CURDIR)/.cache/controlplane
 KUBERNETES   = $(shell cd deploy/helm/test/controlplane && $(GO) list -m -f '{{.Version}}' k8s.io/kubernetes)
