@@ -49,6 +49,20 @@ examples: ## the examples, behind the gateway; needs Python 3.11+, Node.js, Prom
 		(cd $$module && $(GO) mod tidy -diff && $(GO) vet ./... && $(STATICCHECK) ./... && $(GO) test -count=1 ./...) || exit 1; \
 	done
 
+.PHONY: chart chart-api
+chart: ## the Helm chart: render, check and serve what it makes, without a cluster
+	cd deploy/helm/test && $(GO) tool -n helm >/dev/null && $(GO) vet ./... && $(GO) test ./...
+
+CONTROLPLANE = $(CURDIR)/.cache/controlplane
+KUBERNETES   = $(shell cd deploy/helm/test/controlplane && $(GO) list -m -f '{{.Version}}' k8s.io/kubernetes)
+KUBEVERSION  = k8s.io/component-base/version
+
+chart-api: ## install the chart in a real API server, which is built first (some minutes)
+	cd deploy/helm/test/controlplane && $(GO) build -o $(CONTROLPLANE)/etcd go.etcd.io/etcd/server/v3
+	cd deploy/helm/test/controlplane && $(GO) build -o $(CONTROLPLANE)/kube-apiserver -ldflags "-X $(KUBEVERSION).gitVersion=$(KUBERNETES) \
+		-X $(KUBEVERSION).gitMajor=$(word 1,$(subst ., ,$(KUBERNETES:v%=%))) -X $(KUBEVERSION).gitMinor=$(word 2,$(subst ., ,$(KUBERNETES:v%=%)))" k8s.io/kubernetes/cmd/kube-apiserver
+	cd deploy/helm/test && KUBE_APISERVER=$(CONTROLPLANE)/kube-apiserver ETCD=$(CONTROLPLANE)/etcd $(GO) test -count=1 -run 'TestServer$$' -v ./...
+
 check: lint test race ## what a change must pass
 
 demo: ## a gateway with two sample policy backends

@@ -98,13 +98,21 @@ func cases(t testing.TB) map[string]string {
 	return named
 }
 
+// templates is what helm has made, by release and value file.
+var templates sync.Map
+
 // template returns what helm makes of the chart with a value file.
 func template(t testing.TB, release, values string) string {
 	t.Helper()
+	key := release + " " + values
+	if out, ok := templates.Load(key); ok {
+		return out.(string)
+	}
 	out, err := helm(t, "template", release, chart, "--namespace", namespace, "--values", values)
 	if err != nil {
 		t.Fatalf("helm template --values %s: %v", values, err)
 	}
+	templates.Store(key, out)
 	return out
 }
 

@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -344,5 +345,33 @@ func TestWhatRollsThePods(t *testing.T) {
 	}
 	if added("configChange: roll", "acme") == added("configChange: roll", "acme", "globex") {
 		t.Error("with configChange: roll a tenant that is added does not roll the pods")
+	}
+}
+
+// The checksum of the pods is over the settings of which the gateway says that
+// they take a restart.
+func TestWhatTakesARestart(t *testing.T) {
+	code, err := os.ReadFile(filepath.Join(root, "gateway/reload.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	template, err := os.ReadFile(filepath.Join(chart, "templates/_config.tpl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, restart, _ := strings.Cut(string(template), `define "ahp-gateway.restart"`)
+	restart, _, _ = strings.Cut(restart, "{{- end -}}\n{{- end -}}")
+	settings := regexp.MustCompile(`differ\("([A-Za-z.]+)"`).FindAllStringSubmatch(string(code), -1)
+	if len(settings) < 15 {
+		t.Fatalf("gateway/reload.go names %d settings; want at least 15", len(settings))
+	}
+	for _, s := range settings {
+		switch name := strings.TrimPrefix(s[1], "limits."); name {
+		case "listen", "admin", "tls", "adminTLS": // volumes and probes, or the chart's own
+		default:
+			if !strings.Contains(restart, strconv.Quote(name)) {
+				t.Errorf("%s takes a restart and is not in the checksum of the pods (ahp-gateway.restart)", s[1])
+			}
+		}
 	}
 }

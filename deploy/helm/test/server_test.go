@@ -159,7 +159,7 @@ func (s *server) create(t *testing.T, path string, body any) {
 // A real API server takes what helm installs and upgrades, and pods of it in a
 // namespace that enforces the restricted standard. No pod runs: there is no node.
 // It needs KUBE_APISERVER and ETCD, the paths of the two programs; make
-// chart-server has them.
+// chart-api has them.
 func TestServer(t *testing.T) {
 	apiserver, etcd := os.Getenv("KUBE_APISERVER"), os.Getenv("ETCD")
 	if apiserver == "" || etcd == "" {

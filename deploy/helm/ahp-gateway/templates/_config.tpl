@@ -94,7 +94,7 @@ it (audit log two, telemetry and a reserve).
 
 {{/* Nine tenths of a memory limit in bytes, or nothing where it cannot be read. */}}
 {{- define "ahp-gateway.memoryLimit" -}}
-{{- $q := toString . -}}
+{{- $q := kindIs "float64" . | ternary (. | float64 | int64 | toString) (toString .) -}}
 {{- if regexMatch "^[0-9]+(\\.[0-9]+)?([KMGT]i|[kMGT])?$" $q -}}
 {{- $unit := regexFind "[a-zA-Z]+$" $q -}}
 {{- $n := trimSuffix $unit $q | float64 -}}
