@@ -1,4 +1,5 @@
-# Needs Go and make. Only `make interop` needs Python 3.11 or newer as well.
+# Needs Go and make. `make interop` needs Python 3.11 or newer as well, and `make
+# examples` what its line says.
 
 GO          ?= go
 FUZZTIME    ?= 10s

@@ -41,11 +41,15 @@ place prometheus/prometheus.yml "$STATE/prometheus.yml"
 cp "$root/deploy/helm/ahp-gateway/files/alerts.yaml" "$STATE/alerts.yaml"
 
 names=() pids=()
-# begin starts a program in the background, with its log in state/NAME.log.
+# begin starts a program in the background, with its log in state/NAME.log. It
+# has a process group of its own: Ctrl-C reaches this script alone, which ends
+# the gateways before what they need.
 begin() { # NAME COMMAND...
 	local name=$1
 	shift
+	set -m
 	"$@" >"$STATE/$name.log" 2>&1 &
+	set +m
 	names+=("$name") pids+=("$!")
 	echo "$!" >"$STATE/$name.pid"
 }

@@ -51,6 +51,8 @@ func deploy(t *testing.T) *deployment {
 		}
 		d.script = start(t, "/", env, filepath.Join(root, "examples/compose/run.sh"))
 		if !d.script.ready() {
+			_ = d.script.cmd.Process.Signal(syscall.SIGTERM) // which may have ended
+			d.script.ended(t)
 			continue
 		}
 		t.Cleanup(func() {
@@ -178,7 +180,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 
 // TestRun starts everything without containers: an event at both gateways is
 // evaluated once, and denied by the Rego rules; Prometheus counts it at both;
-// SIGTERM leaves nothing behind.
+// Ctrl-C leaves nothing behind.
 func TestRun(t *testing.T) {
 	d := deploy(t)
 	pids := d.pids(t)
@@ -264,9 +266,18 @@ func TestRun(t *testing.T) {
 		t.Errorf("Prometheus has %d alerts; want those of the chart", count)
 	}
 
-	d.script.terminate(t)
+	// As a terminal does, to the whole process group.
+	if err := syscall.Kill(-d.script.cmd.Process.Pid, syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
 	if code := d.script.ended(t); code != 0 {
-		t.Errorf("after SIGTERM run.sh ends with %d; want 0\n%s", code, d.script.output())
+		t.Errorf("after Ctrl-C run.sh ends with %d; want 0\n%s", code, d.script.output())
+	}
+	// Each was told to end by run.sh alone, which sends another signal.
+	for name, want := range map[string]string{"gateway-1": "cause=terminated", "gateway-2": "cause=terminated", "prometheus": "SIGTERM"} {
+		if log := read(t, filepath.Join(d.state, name+".log")); !strings.Contains(log, want) {
+			t.Errorf("%s has not ended by SIGTERM:\n%s", name, log)
+		}
 	}
 	d.gone(t, pids)
 }

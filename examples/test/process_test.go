@@ -58,12 +58,13 @@ type process struct {
 	more  chan struct{}
 }
 
-// start runs a program in a folder until the test ends. The environment has
-// nothing beside PATH and HOME but env.
+// start runs a program in a folder and a process group of its own until the test
+// ends. The environment has nothing beside PATH and HOME but env.
 func start(t *testing.T, folder string, env []string, args ...string) *process {
 	t.Helper()
 	p := &process{cmd: exec.Command(args[0], args[1:]...), done: make(chan struct{}), more: make(chan struct{})}
 	p.cmd.Dir = folder
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	p.cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}, env...)
 	r, w, err := os.Pipe()
 	if err != nil {

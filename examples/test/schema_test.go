@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -73,5 +74,23 @@ func TestRegistration(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(root, "examples/audit.jsonl")); err == nil {
 		t.Error("validate has left an audit file")
+	}
+}
+
+// TestLinks follows the links of the READMEs to files of the tree.
+func TestLinks(t *testing.T) {
+	documents, err := filepath.Glob(filepath.Join(root, "examples/*/README.md"))
+	if err != nil || len(documents) != 5 {
+		t.Fatalf("examples have the READMEs %v, %v; want five", documents, err)
+	}
+	for _, document := range append(documents, filepath.Join(root, "examples/README.md")) {
+		for _, link := range regexp.MustCompile(`\]\(([^)#]+)[^)]*\)`).FindAllStringSubmatch(read(t, document), -1) {
+			if strings.HasPrefix(link[1], "http") {
+				continue
+			}
+			if _, err := os.Stat(filepath.Join(filepath.Dir(document), link[1])); err != nil {
+				t.Errorf("%s links %s: %v", document, link[1], err)
+			}
+		}
 	}
 }
