@@ -205,8 +205,14 @@ func required(t *testing.T) []string {
 	return modules
 }
 
+// isModule reports whether a folder is the root of a module.
+func isModule(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, "go.mod"))
+	return err == nil
+}
+
 // walk calls visit with the slash-separated path of every Go file of the
-// module, whatever its build constraints are.
+// module, whatever its build constraints are. Modules in its folders are others.
 func walk(t *testing.T, visit func(name string)) {
 	t.Helper()
 	err := fs.WalkDir(os.DirFS("."), ".", func(name string, entry fs.DirEntry, err error) error {
@@ -214,6 +220,8 @@ func walk(t *testing.T, visit func(name string)) {
 		case err != nil:
 			return err
 		case entry.IsDir() && name != "." && (entry.Name() == "testdata" || strings.ContainsAny(entry.Name()[:1], "._")):
+			return fs.SkipDir
+		case entry.IsDir() && name != "." && isModule(name):
 			return fs.SkipDir
 		case !entry.IsDir() && path.Ext(name) == ".go":
 			visit(name)
