@@ -188,6 +188,34 @@ func TestShareConcurrently(t *testing.T) {
 	}
 }
 
+// With Block nobody who waits for a share is forgotten, however many do.
+func TestNobodyWaitsInVain(t *testing.T) {
+	for round := range 300 {
+		sink := &recorder{}
+		q := NewQueue(sink, 2, Block, nil)
+		q.Divide(3)
+		shares := []*Share{NewShare(), NewShare()}
+		var wait sync.WaitGroup
+		for i := range 8 * len(shares) {
+			wait.Go(func() {
+				for range 20 {
+					if !q.Put(shares[i%len(shares)], &Record{}) {
+						t.Errorf("round %d: a record waited in vain", round)
+					}
+				}
+			})
+		}
+		wait.Wait()
+		if err := q.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		empty(t, q, shares...)
+		if t.Failed() {
+			return
+		}
+	}
+}
+
 func BenchmarkPutOfShare(b *testing.B) {
 	q := NewQueue(discard{}, DefaultSize, Block, nil)
 	q.Divide(2)
