@@ -10,9 +10,11 @@ import (
 //
 // While there is plenty of space, whoever comes gets it. The last quarter of the
 // queue is for tenants that hold no more than their share: the size by the number
-// of those that hold anything, and of one more, for whom room is left. So however
-// much some put, the records of another one that is under its share find space
-// unless that quarter is full of those that were. It is the rule of tenant.Places.
+// of those that hold anything, and of one more, for whom room is left. That is the
+// rule of tenant.Places. Nor may one there hold more than three times what it
+// leaves free: so that quarter is not filled by those either that begin to flood
+// one after the other, each of them under its share, and the next one's records
+// find space.
 type Share struct {
 	held    atomic.Int64
 	waiting atomic.Int64
@@ -52,7 +54,7 @@ func (q *Queue) enter(s *Share) bool {
 func (q *Queue) admits(held int64) bool {
 	size := int64(cap(q.lines))
 	free := size - int64(len(q.lines))
-	return free > max(size/4, 1) || q.tenants.Load() < 2 || held <= max(size/(q.active.Load()+1), 1)
+	return free > max(size/4, 1) || q.tenants.Load() < 2 || held <= max(min(size/(q.active.Load()+1), 3*free), 1)
 }
 
 // leave gives back a place of s. Whoever takes the first counts s as active before

@@ -21,7 +21,7 @@ func TestShareOfAuditQueue(t *testing.T) {
 	for ; dropped("hostile") < 100; flood++ {
 		passed(t, []*reply{r.post("/hooks", event01(fmt.Sprint("flood", flood)), hostile)})
 	}
-	for ; own < 64/4; own++ { // the last quarter, which is less than a third
+	for ; own < 64/4*3/4; own++ { // three quarters of the last quarter, which is less than a third
 		passed(t, []*reply{r.post("/hooks", event01(fmt.Sprint("own", own)), neighbour)})
 	}
 	r.audit.mu.Unlock()
@@ -61,7 +61,7 @@ func TestShareOfAuditQueueForChanges(t *testing.T) {
 	for ; m.value("ahp.gateway.audit.records", "ahp.result=dropped") < 100; changes++ {
 		r.RecordChange(&audit.Record{Change: &audit.Change{Status: http.StatusUnauthorized}})
 	}
-	const own = 64 / 4
+	const own = 64 / 4 * 3 / 4
 	for i := range own {
 		passed(t, []*reply{r.post("/hooks", event01(fmt.Sprint("own", i)), neighbour)})
 	}
