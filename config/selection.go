@@ -16,6 +16,7 @@ type selection struct {
 
 	reads   map[string]*tenantFile // of documents
 	earlier map[string]*tenantFile // of before, as far as they were asked for
+	had     map[any]string         // whose last good document claims what, for takes
 	// back are those that go by their earlier document, and why.
 	back  map[string]Mistake
 	clash *reader // has no mistakes between two uses
@@ -87,11 +88,19 @@ func (s *selection) chosen(last bool) bool {
 			}
 		}
 	}
-	// What has changed.
+	// What has changed: first what claims nothing that another one has had, so that
+	// nobody's mistake has a tenant go back to keys that it has given up.
+	var changed, taking []string
 	for _, id := range s.ids {
-		if _, done := s.back[id]; done || s.stays(id) || s.before[id] == nil {
-			continue
+		switch _, done := s.back[id]; {
+		case done || s.stays(id) || s.before[id] == nil:
+		case s.takes(id):
+			taking = append(taking, id)
+		default:
+			changed = append(changed, id)
 		}
+	}
+	for _, id := range append(changed, taking...) {
 		m, refused := add(id, s.reads[id])
 		if !refused {
 			continue
@@ -120,6 +129,30 @@ func (s *selection) chosen(last bool) bool {
 		}
 	}
 	return true
+}
+
+// takes reports whether a document claims what the last good one of another
+// tenant does, whose document has changed too.
+func (s *selection) takes(id string) bool {
+	if s.had == nil {
+		s.had = make(map[any]string)
+		for _, other := range s.ids {
+			if s.stays(other) {
+				continue
+			}
+			if read := s.earlierOf(other); read != nil {
+				for claim := range read.claims.all() {
+					s.had[claim] = other
+				}
+			}
+		}
+	}
+	for claim := range s.reads[id].claims.all() {
+		if other, had := s.had[claim]; had && other != id {
+			return true
+		}
+	}
+	return false
 }
 
 // stays reports whether the document is the last good one.
@@ -154,6 +187,14 @@ func ownMistake(id string, read *tenantFile) (Mistake, bool) {
 		return incompleteIn(id), true
 	}
 	return Mistake{}, false
+}
+
+// drop takes back that a tenant is one of those that fit.
+func (s *selection) drop(id string) {
+	if read := s.fit[id]; read != nil {
+		s.to.list.remove(memberOf(id, read), &read.claims)
+		delete(s.fit, id)
+	}
 }
 
 // refuses returns why a document cannot be one of the tenants. One that can be

@@ -143,13 +143,17 @@ func (r *reader) storedTenants(f *File, to *roster) {
 			documents[changed] = r.change.Data
 		}
 	}
-	s := &selection{reader: r, to: to, trust: f.AdminAPI.TrustDocuments, documents: documents, before: r.loader.Good(), clash: newReader("", nil)}
-	for _, id := range slices.Sorted(maps.Keys(documents)) {
-		if !changes || id != changed { // what is only proposed is looked at last
-			s.ids = append(s.ids, id)
+	choose := func(documents map[string][]byte, but string) *selection {
+		s := &selection{reader: r, to: to, trust: f.AdminAPI.TrustDocuments, documents: documents, before: r.loader.Good(), clash: newReader("", nil)}
+		for _, id := range slices.Sorted(maps.Keys(documents)) {
+			if id != but {
+				s.ids = append(s.ids, id)
+			}
 		}
+		s.choose()
+		return s
 	}
-	s.choose()
+	s := choose(documents, changed) // what is only proposed is looked at last
 	if changes && r.change.Data != nil {
 		read := r.storedTenant(changed, r.change.Data, to, s.trust)
 		r.merge(read)
@@ -157,7 +161,21 @@ func (r *reader) storedTenants(f *File, to *roster) {
 			r.add(incompleteIn(changed))
 		}
 		if read.at.node != nil {
-			to.list.add(r, memberOf(changed, read), &read.claims)
+			_, refused := s.refuses(changed, read)
+			if _, there := r.loader.Stored[changed]; refused && there {
+				// Others may claim what they could not have while its present document
+				// stands there, and what it has it keeps.
+				for id := range maps.Clone(s.fit) {
+					s.drop(id)
+				}
+				s = choose(r.loader.Stored, "")
+				s.drop(changed)
+				s.out = slices.DeleteFunc(s.out, func(l LeftOut) bool { return l.ID == changed })
+				_, refused = s.refuses(changed, read)
+			}
+			if refused {
+				to.list.add(r, memberOf(changed, read), &read.claims)
+			}
 			s.fit[changed], s.good[changed] = read, r.change.Data
 		}
 	}

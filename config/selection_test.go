@@ -1,0 +1,76 @@
+package config
+
+import (
+	"encoding/hex"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// keyedText is the document of a tenant with keys by their digits.
+func keyedText(id, digits string) string {
+	var keys []string
+	for _, digit := range strings.Split(digits, "") {
+		keys = append(keys, `{"sha256": "`+strings.Repeat(digit, 64)+`"}`)
+	}
+	return strings.Replace(storedText(id, digits[:1]), `{"sha256": "`+strings.Repeat(digits[:1], 64)+`"}`, strings.Join(keys, ", "), 1)
+}
+
+// keyDigits returns the first digits of the keys of stored tenants, by id.
+func keyDigits(f *File) map[string]string {
+	all := make(map[string]string)
+	for _, t := range f.Tenants {
+		if t.ID == "filed" {
+			continue
+		}
+		for _, k := range t.Keys {
+			all[t.ID] += hex.EncodeToString(k.SHA256[:1])[:1]
+		}
+	}
+	return all
+}
+
+// A key that a tenant gives up is gone, whoever claims another of its keys by
+// mistake in the same moment.
+func TestChangesThatClaimAnothersKeyKeepNoKeyAlive(t *testing.T) {
+	for _, c := range []struct {
+		what                string
+		before, after, want map[string]string
+	}{
+		{"one that gives a key up", map[string]string{"acme": "1", "zoo": "23"}, map[string]string{"acme": "12", "zoo": "2"}, map[string]string{"acme": "1", "zoo": "2"}},
+		{"one that rotates its keys", map[string]string{"acme": "1", "zoo": "23"}, map[string]string{"acme": "12", "zoo": "24"}, map[string]string{"acme": "1", "zoo": "24"}},
+		{"one that takes over what is given up", map[string]string{"acme": "1", "zoo": "23"}, map[string]string{"acme": "13", "zoo": "2"}, map[string]string{"acme": "13", "zoo": "2"}},
+	} {
+		s := storing(t, "", nil)
+		put := func(digits map[string]string) {
+			documents := make(map[string]string)
+			for id, d := range digits {
+				documents[id] = keyedText(id, d)
+			}
+			s.store(documents)
+		}
+		put(c.before)
+		s.serves(Change{}, append([]string{"filed"}, slices.Sorted(maps.Keys(c.before))...)...)
+		put(c.after)
+		f := s.serves(Change{}, append([]string{"filed"}, slices.Sorted(maps.Keys(c.want))...)...)
+		if got := keyDigits(f); !maps.Equal(got, c.want) {
+			t.Errorf("%s: keys are %v; want %v", c.what, got, c.want)
+		}
+	}
+}
+
+// What is left out for claiming another's key keeps nobody from changing whose
+// that is.
+func TestWhatIsLeftOutStopsNoChange(t *testing.T) {
+	for _, stray := range []string{"acme", "zz"} {
+		s := storing(t, "", map[string]string{"mid": keyedText("mid", "23")})
+		s.serves(Change{}, "filed", "mid")
+		s.store(map[string]string{"mid": keyedText("mid", "23"), stray: keyedText(stray, "2")})
+		s.serves(Change{}, "filed", "mid")
+		f := s.serves(Change{StoredName("mid"), []byte(keyedText("mid", "24"))}, "filed", "mid")
+		if got := keyDigits(f)["mid"]; got != "24" {
+			t.Errorf("keys of the tenant that changes beside %s = %s; want 24", stray, got)
+		}
+	}
+}
