@@ -491,7 +491,8 @@ func tagOf(data []byte) string {
 }
 
 // loadFollowed is load without a change. If the gateway file says that there is
-// a store, and nobody follows it yet, that begins now.
+// a store, and nobody follows it yet, that begins now: until followed, or followFormer
+// where it comes to nothing, what was followed before goes on beside it.
 func (s *server) loadFollowed(ctx context.Context, stop chan os.Signal, log *slog.Logger) (f *config.File, warnings []config.Mistake, err error) {
 	f, warnings, err = s.load(config.Change{})
 	if err != nil || f.AdminAPI.Store != "redis" || s.follower.Load() != nil && (!s.lastGood || f.Shared.Redis == s.redis) {
@@ -511,10 +512,36 @@ func (s *server) startFollowing(ctx context.Context, stop chan os.Signal, r *con
 	if err != nil {
 		return err
 	}
-	s.unfollow()
+	s.former = &following{s.follower.Swap(follower), s.redis}
 	s.redis = *r
-	s.follower.Store(follower)
 	return nil
+}
+
+// following is what is followed of which server; nobody is where there is no follower.
+type following struct {
+	*follower
+	redis config.Redis
+}
+
+// followFormer follows what was followed before loadFollowed, whose configuration
+// is not served. Where that began nothing it does nothing.
+func (s *server) followFormer() {
+	if s.former == nil {
+		return
+	}
+	if late := s.follower.Swap(s.former.follower); late != nil {
+		late.close()
+	}
+	s.redis, s.former = s.former.redis, nil
+}
+
+// leaveFormer stops following what was followed before loadFollowed, if that began
+// anything.
+func (s *server) leaveFormer() {
+	if s.former != nil && s.former.follower != nil {
+		s.former.close()
+	}
+	s.former = nil
 }
 
 // followKept returns f, the last good configuration, with the tenants of its
@@ -618,6 +645,7 @@ func (s *server) followNews(ctx context.Context, stop chan os.Signal) {
 // following where f has no store.
 func (s *server) followed(f *config.File) {
 	s.loader.Served()
+	s.leaveFormer()
 	follower := s.follower.Load()
 	switch {
 	case follower == nil:
@@ -630,6 +658,7 @@ func (s *server) followed(f *config.File) {
 
 // unfollow stops following the store, if anybody does.
 func (s *server) unfollow() {
+	s.leaveFormer()
 	if follower := s.follower.Swap(nil); follower != nil {
 		follower.close()
 	}
