@@ -55,6 +55,7 @@ type follower struct {
 	done  chan struct{}      // closed when nobody looks any more
 
 	patience time.Duration // changePatience outside of tests
+	room     int           // shared.MaxBytes outside of tests
 
 	// turn holds one from reading documents to knowing them, and while one is changed.
 	turn chan struct{}
@@ -76,7 +77,7 @@ type follower struct {
 // which may be nothing.
 func newFollower(ctx context.Context, r *config.Redis, kept keptDocuments, log *slog.Logger) (*follower, error) {
 	f := &follower{
-		news: make(chan struct{}, 1), all: make(chan struct{}, 1), done: make(chan struct{}), turn: make(chan struct{}, 1), patience: changePatience, log: log,
+		news: make(chan struct{}, 1), all: make(chan struct{}, 1), done: make(chan struct{}), turn: make(chan struct{}, 1), patience: changePatience, room: shared.MaxBytes, log: log,
 		state: shared.DocumentState{Epoch: kept.Epoch}, documents: kept.Documents,
 	}
 	f.life, f.end = context.WithCancel(context.WithoutCancel(ctx))
@@ -455,8 +456,16 @@ func (f *follower) edit(ctx context.Context, id string, data []byte, match strin
 		return admin.ErrChanged
 	}
 	f.mu.Lock()
-	state := f.state
+	state, size := f.state, len(data)
+	for other, data := range f.documents { // all that there are, or this change is stale
+		if other != id {
+			size += len(data)
+		}
+	}
 	f.mu.Unlock()
+	if len(data) > len(old) && size > f.room {
+		return fmt.Errorf("admin: the store may hold %d bytes, which it would with this document; remove one first", f.room)
+	}
 	edited, class := f.docs.Edit(ctx, state, id, old, data)
 	switch edited {
 	case shared.EditDone:
