@@ -89,6 +89,9 @@ func (l *Loader) LoadStored(c Change) (*File, []Mistake, error) {
 	return &f, warnings, nil
 }
 
+// ServesStored reports whether LoadStored has something to go by.
+func (l *Loader) ServesStored() bool { return l.served != nil }
+
 // WithoutStored returns f without the tenants of the store.
 func (f *File) WithoutStored() *File {
 	g := *f

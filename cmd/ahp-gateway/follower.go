@@ -635,12 +635,13 @@ func (s *server) loadStored(follower *follower, change config.Change) (f *config
 	return f, warnings, nil
 }
 
-// followNews has what has changed in the store served. Files that are known to have
-// a mistake are not read again for it.
+// followNews has what has changed in the store served. No file is read again for it,
+// and no backend asked, but those of tenants that have changed: it waits for nobody
+// else's.
 func (s *server) followNews(ctx context.Context, stop chan os.Signal) {
 	const cause = "the store of tenants has changed"
 	done := false
-	if s.refused {
+	if s.refused || s.loader.ServesStored() {
 		done = s.follow(ctx, stop, s.log.With("cause", cause))
 	} else {
 		done = s.reload(ctx, stop, cause, nil)

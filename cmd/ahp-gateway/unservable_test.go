@@ -7,7 +7,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/ahp-gateway/ahp-gateway/internal/fakebackend"
 	"github.com/ahp-gateway/ahp-gateway/internal/redistest"
 )
 
@@ -76,4 +78,31 @@ func TestLastGoodKeepsItsServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.serves(tenantKey("beta"), denied)
+}
+
+// What changes in the store does not wait for the backends of tenants that it is
+// not about.
+func TestStoreNewsWaitForNoBackend(t *testing.T) {
+	server := redistest.Start(t)
+	pass, _ := pair(t)
+	hung := fakebackend.Start(t, fakebackend.Advertise("configuration", "configuration", "hang"))
+	a, b := newReplica(t, server.Address, pass.URL), newReplica(t, server.Address, pass.URL)
+	put(t, filepath.Join(b.dir, "tenants/slow.yaml"), strings.Replace(tenantFile("slow", "X"), onePolicy("X"), discoveredPolicy(hung.URL), 1)+"secrets: {envPrefix: TEST_}\n")
+	b.stderr.await(t, "subscriptions discovered", 1)
+	gatewayFile := filepath.Join(b.dir, "gateway.yaml") // listed tenants are no different
+	put(t, gatewayFile, contentOf(t, gatewayFile)+"tenants:\n  - "+strings.ReplaceAll(tenantFile("listed", pass.URL), "\n", "\n    ")+"\n")
+	b.serves(tenantKey("listed"), passed)
+	a.add("acme", pass.URL)
+	b.serves(tenantKey("acme"), passed)
+	if r := a.tenant("", "remove", "acme"); r.code != 0 {
+		t.Fatalf("tenant remove = %+v; want 0", r)
+	}
+	began := time.Now()
+	b.serves(tenantKey("acme"), "HTTP 401")
+	if took := time.Since(began); took > 4*time.Second {
+		t.Errorf("a tenant that was removed is served for %v; want about a second at most", took)
+	}
+	if got := hung.Count(); got > 2 {
+		t.Errorf("the backend of another tenant was asked %d times; want once for each change of the files", got)
+	}
 }
