@@ -622,7 +622,10 @@ func (s *server) loadStored(follower *follower, change config.Change) (f *config
 		if f, warnings, err = s.loader.LoadStored(change); err != nil {
 			return nil, warnings, err
 		}
-		fresh := slices.DeleteFunc(configFiles(f), func(path string) bool { return slices.Contains(s.files, path) })
+		fresh := slices.DeleteFunc(configFiles(f), func(path string) bool {
+			_, known := slices.BinarySearch(s.files, path) // there may be very many
+			return known
+		})
 		if len(fresh) == 0 {
 			break
 		}
