@@ -26,9 +26,6 @@ type selection struct {
 	out  []LeftOut
 }
 
-// maxChoices bounds how often everything is chosen again.
-const maxChoices = 8
-
 // choose sets fit, good and out.
 func (s *selection) choose() {
 	all := make([]*tenantFile, len(s.ids))
@@ -43,8 +40,7 @@ func (s *selection) choose() {
 			s.back[id] = m
 		}
 	}
-	for round := 1; !s.chosen(round == maxChoices); round++ {
-	}
+	s.settle()
 	for _, id := range s.ids {
 		read := s.fit[id]
 		if m, back := s.back[id]; back {
@@ -62,28 +58,18 @@ func (s *selection) choose() {
 	}
 }
 
-// chosen adds to the roster what fits, and reports whether that holds. Where a
-// tenant has to go back to what another one claims by now it takes everything
-// back, so that the next time this tenant has it; unless it is the last time.
-func (s *selection) chosen(last bool) bool {
+// settle adds to the roster what fits. A tenant that has to go back to what another
+// one claims by now has that one go back too, which nobody does twice.
+func (s *selection) settle() {
 	s.fit, s.good = make(map[string]*tenantFile, len(s.ids)), make(map[string][]byte, len(s.ids))
-	var added []string
-	add := func(id string, read *tenantFile) (Mistake, bool) {
-		m, refused := s.refuses(id, read)
-		if !refused {
-			s.fit[id] = read
-			added = append(added, id)
-		}
-		return m, refused
-	}
 	// What is as it was, or goes back to that.
 	for _, id := range s.ids {
 		if _, back := s.back[id]; back {
 			if read := s.earlierOf(id); read != nil {
-				add(id, read)
+				s.add(id, read)
 			}
 		} else if s.stays(id) {
-			if m, refused := add(id, s.reads[id]); refused {
+			if m, refused := s.add(id, s.reads[id]); refused {
 				s.back[id] = m
 			}
 		}
@@ -100,23 +86,15 @@ func (s *selection) chosen(last bool) bool {
 			changed = append(changed, id)
 		}
 	}
+	by := make(map[any]string) // who claims what by a document that has changed
 	for _, id := range append(changed, taking...) {
-		m, refused := add(id, s.reads[id])
-		if !refused {
+		m, refused := s.add(id, s.reads[id])
+		if refused {
+			s.goBack(id, m, by)
 			continue
 		}
-		s.back[id] = m
-		read := s.earlierOf(id)
-		if read == nil {
-			continue
-		}
-		if _, refused := add(id, read); refused && !last {
-			for len(added) > 0 {
-				id := added[len(added)-1]
-				added = added[:len(added)-1]
-				s.to.list.remove(memberOf(id, s.fit[id]), &s.fit[id].claims)
-			}
-			return false
+		for claim := range s.reads[id].claims.all() {
+			by[claim] = id
 		}
 	}
 	// What is new.
@@ -124,11 +102,50 @@ func (s *selection) chosen(last bool) bool {
 		if _, done := s.back[id]; done || s.before[id] != nil {
 			continue
 		}
-		if m, refused := add(id, s.reads[id]); refused {
+		if m, refused := s.add(id, s.reads[id]); refused {
 			s.back[id] = m
 		}
 	}
-	return true
+}
+
+func (s *selection) add(id string, read *tenantFile) (Mistake, bool) {
+	m, refused := s.refuses(id, read)
+	if !refused {
+		s.fit[id] = read
+	}
+	return m, refused
+}
+
+// goBack has a tenant go by its earlier document, and those who claim something of
+// that by now, and so on.
+func (s *selection) goBack(id string, m Mistake, by map[any]string) {
+	s.back[id] = m
+	for all := []string{id}; len(all) > 0; all = all[1:] {
+		read := s.earlierOf(all[0])
+		if read == nil {
+			continue
+		}
+		var takers []string
+		for claim := range read.claims.all() {
+			taker, taken := by[claim]
+			if _, back := s.back[taker]; taken && !back {
+				s.drop(taker)
+				s.back[taker] = Mistake{File: StoredName(taker)} // until it is known which
+				takers = append(takers, taker)
+			}
+		}
+		s.add(all[0], read)
+		for _, taker := range takers {
+			why, refused := s.refuses(taker, s.reads[taker])
+			if !refused { // the earlier document could not be had back either
+				s.fit[taker] = s.reads[taker]
+				delete(s.back, taker)
+				continue
+			}
+			s.back[taker] = why
+			all = append(all, taker)
+		}
+	}
 }
 
 // takes reports whether a document claims what the last good one of another

@@ -2,6 +2,7 @@ package config
 
 import (
 	"encoding/hex"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -71,6 +72,42 @@ func TestWhatIsLeftOutStopsNoChange(t *testing.T) {
 		f := s.serves(Change{StoredName("mid"), []byte(keyedText("mid", "24"))}, "filed", "mid")
 		if got := keyDigits(f)["mid"]; got != "24" {
 			t.Errorf("keys of the tenant that changes beside %s = %s; want 24", stray, got)
+		}
+	}
+}
+
+// However long a chain of consequences is, nobody is left without a document.
+func TestChainsOfConsequences(t *testing.T) {
+	const n = 40
+	text := func(id string, key int) string {
+		return strings.Replace(storedText(id, "0"), strings.Repeat("0", 64), fmt.Sprintf("%064x", key+1), 1)
+	}
+	for _, name := range []func(i int) string{
+		func(i int) string { return fmt.Sprintf("t%02d", i) },
+		func(i int) string { return fmt.Sprintf("t%02d", n-i) },
+		func(i int) string { return fmt.Sprintf("t%02d", i*7%n) },
+	} {
+		s := storing(t, "", nil)
+		before, after := make(map[string]string), make(map[string]string)
+		for i := range n { // each is to have the key of the next
+			before[name(i)], after[name(i)] = text(name(i), i), text(name(i), i+1)
+		}
+		after[name(n-1)] = "{"
+		ids := append([]string{"filed"}, slices.Sorted(maps.Keys(before))...)
+		s.store(before)
+		s.serves(Change{}, ids...)
+		s.store(after)
+		for range 2 {
+			f := s.serves(Change{}, ids...)
+			for i := range n {
+				at := slices.IndexFunc(f.Tenants, func(t Tenant) bool { return t.ID == name(i) })
+				if at >= 0 && int(f.Tenants[at].Keys[0].SHA256[31]) != i+1 {
+					t.Errorf("tenant %s has key %d; want its earlier one, %d", name(i), f.Tenants[at].Keys[0].SHA256[31], i+1)
+				}
+			}
+		}
+		if len(s.LeftOut) != n {
+			t.Errorf("left out were %d; want %d", len(s.LeftOut), n)
 		}
 	}
 }
