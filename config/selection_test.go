@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -109,5 +110,66 @@ func TestChainsOfConsequences(t *testing.T) {
 		if len(s.LeftOut) != n {
 			t.Errorf("left out were %d; want %d", len(s.LeftOut), n)
 		}
+	}
+}
+
+// Whatever changes at once, who was served is served, who gives keys up has given
+// them up, and the next look finds the same.
+func TestSelectionsHold(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	s := storing(t, "", nil)
+	digits := map[string]string{}
+	for round := range 150 {
+		next := maps.Clone(digits)
+		for range 1 + random.IntN(6) {
+			id := string(rune('p' + random.IntN(8)))
+			switch keys := ""; random.IntN(6) {
+			case 0:
+				delete(next, id)
+			case 1:
+				next[id] = "{"
+			default:
+				for _, d := range random.Perm(12)[:1+random.IntN(3)] {
+					keys += fmt.Sprintf("%x", d)
+				}
+				next[id] = keys
+			}
+		}
+		was, documents := map[string]string{}, make(map[string]string)
+		if round > 0 {
+			f, _, err := s.Load()
+			if err != nil {
+				t.Fatal(err)
+			}
+			was = keyDigits(f)
+		}
+		for id, d := range next {
+			if documents[id] = d; d != "{" {
+				documents[id] = keyedText(id, d)
+			}
+		}
+		s.store(documents)
+		f, _, err := s.Load()
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Served()
+		got := keyDigits(f)
+		for id, keys := range was {
+			d, there := next[id]
+			switch {
+			case there && got[id] == "":
+				t.Errorf("round %d: %s, which was served, is dropped: %v, then %v, serves %v", round, id, was, next, got)
+			case !there && got[id] != "":
+				t.Errorf("round %d: %s, which was removed, is served", round, id)
+			case there && d != "{" && strings.Trim(d, keys) == "" && got[id] != d:
+				t.Errorf("round %d: %s gives up keys and keeps %s: %v, then %v", round, id, got[id], was, next)
+			}
+		}
+		again, _, err := s.Load()
+		if err != nil || !maps.Equal(keyDigits(again), got) {
+			t.Errorf("round %d: the next look finds %v, %v; want %v", round, keyDigits(again), err, got)
+		}
+		digits = next
 	}
 }
