@@ -469,3 +469,37 @@ func TestFollowersAtOnce(t *testing.T) {
 		f.release()
 	}
 }
+
+// No more is put into the store than whoever starts can read.
+func TestStoreIsNotOverfilled(t *testing.T) {
+	server := redistest.Start(t)
+	f, err := newFollower(t.Context(), &config.Redis{URL: "redis://" + server.Address, Address: server.Address, Prefix: "ahp"}, keptDocuments{}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.close()
+	f.room = 10
+	for _, c := range []struct {
+		id, data, match, want string
+	}{
+		{"acme", "123456", "", ""},
+		{"beta", "12345", "", "may hold 10 bytes"},
+		{"beta", "1234", "", ""},
+		{"acme", "1234567", "123456", "may hold 10 bytes"},
+		{"acme", "1", "123456", ""},
+		{"acme", "123456", "1", ""},
+	} {
+		match := ""
+		if c.match != "" {
+			match = tagOf([]byte(c.match))
+		}
+		if err := f.begin(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		err := f.Put(t.Context(), c.id, []byte(c.data), match)
+		f.release()
+		if got := fmt.Sprint(err); (err != nil) != (c.want != "") || !strings.Contains(got, c.want) {
+			t.Errorf("Put(%s, %s) = %s; want %q", c.id, c.data, got, c.want)
+		}
+	}
+}

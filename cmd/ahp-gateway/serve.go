@@ -194,6 +194,7 @@ type server struct {
 	folder    string
 	follower  atomic.Pointer[follower] // nil unless there is a store that replicas share
 	redis     config.Redis             // that it follows
+	former    *following               // until what is followed since is served; nil otherwise
 	proposals chan proposal            // from the API to loop
 	ending    chan struct{}            // closed once loop takes none any more
 }
@@ -299,6 +300,7 @@ func (s *server) reload(ctx context.Context, stop chan os.Signal, cause string, 
 	f, warnings, err := s.loadFollowed(ctx, stop, s.log)
 	logWarnings(log, warnings)
 	if s.refused = err != nil; s.refused {
+		s.followFormer()
 		s.Rejected()
 		logMistakes(log, err)
 		log.Error("configuration refused, the running one stays in use", "mistakes", len(config.AsMistakes(err)))
@@ -306,6 +308,9 @@ func (s *server) reload(ctx context.Context, stop chan os.Signal, cause string, 
 	}
 	var restart []string
 	unlessStopped(ctx, stop, func(ctx context.Context) { restart, err = s.Reload(ctx, f) })
+	if err != nil {
+		s.followFormer()
+	}
 	if errors.Is(err, context.Canceled) {
 		log.Info("reload given up, because the process is to end")
 		return false
