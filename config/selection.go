@@ -38,6 +38,9 @@ func (s *selection) choose() {
 		s.reader.follow(all[i])
 		if m, bad := ownMistake(id, all[i]); bad {
 			s.back[id] = m
+		} else if was, ok := s.reader.loader.Unserved[id]; ok && !s.stays(id) && bytes.Equal(was, s.documents[id]) {
+			s.back[id] = Mistake{File: StoredName(id), What: "cannot be served, because a backend cannot be asked for its subscriptions",
+				Instead: "start the backend, or list its subscriptions in the registration"}
 		}
 	}
 	s.settle()

@@ -589,9 +589,12 @@ func (s *server) follow(ctx context.Context, stop chan os.Signal, log *slog.Logg
 	if follower == nil {
 		return false
 	}
-	f, _, err := s.loadStored(follower, config.Change{})
-	if err == nil {
-		unlessStopped(ctx, stop, func(ctx context.Context) { err = s.Follow(ctx, f, nil) })
+	var f *config.File
+	var err error
+	for again := true; again; again = s.setAside(f, err) {
+		if f, _, err = s.loadStored(follower, config.Change{}); err == nil {
+			unlessStopped(ctx, stop, func(ctx context.Context) { err = s.Follow(ctx, f, nil) })
+		}
 	}
 	switch {
 	case errors.Is(err, context.Canceled):
@@ -603,6 +606,30 @@ func (s *server) follow(ctx context.Context, stop chan os.Signal, log *slog.Logg
 		return false
 	}
 	s.adoptStored(f, log)
+	return true
+}
+
+// setAside has documents of the store left out with which f cannot be served, by
+// err, because their backends cannot be asked: others wait for none of those. It
+// reports whether that leaves something to be tried.
+func (s *server) setAside(f *config.File, err error) bool {
+	var unasked *gateway.Unasked
+	if !errors.As(err, &unasked) {
+		return false
+	}
+	aside := maps.Clone(s.loader.Unserved)
+	if aside == nil {
+		aside = make(map[string][]byte)
+	}
+	for _, id := range unasked.Tenants {
+		stored := slices.ContainsFunc(f.Tenants, func(t config.Tenant) bool { return t.ID == id && t.File == config.StoredName(id) })
+		if was, ok := s.loader.Unserved[id]; !stored || ok && bytes.Equal(was, s.loader.Stored[id]) {
+			return false
+		}
+		aside[id] = s.loader.Stored[id]
+	}
+	s.loader.Unserved, s.asideSince = aside, time.Now()
+	s.follower.Load().later()
 	return true
 }
 
@@ -645,7 +672,11 @@ func (s *server) followNews(ctx context.Context, stop chan os.Signal) {
 	const cause = "the store of tenants has changed"
 	done := false
 	if s.refused || s.loader.ServesStored() {
-		done = s.follow(ctx, stop, s.log.With("cause", cause))
+		log := s.log.With("cause", cause)
+		if done = s.follow(ctx, stop, log); done && len(s.loader.Unserved) > 0 && time.Since(s.asideSince) >= followAgain {
+			s.loader.Unserved = nil // the others have theirs, and wait for no backend
+			done = s.follow(ctx, stop, log)
+		}
 	} else {
 		done = s.reload(ctx, stop, cause, nil)
 	}
