@@ -10,9 +10,11 @@ import (
 //
 // While there is plenty of space, whoever comes gets it. The last quarter of the
 // queue is for tenants that hold no more than their share: the size by the number
-// of those that hold anything, and of one more, for whom room is left. So however
-// much some put, the records of another one that is under its share find space
-// unless that quarter is full of those that were. It is the rule of tenant.Places.
+// of those that hold anything, and of one more, for whom room is left. That is the
+// rule of tenant.Places. Nor may one there hold more than three times what it
+// leaves free: so that quarter is not filled by those either that begin to flood
+// one after the other, each of them under its share, and the next one's records
+// find space.
 type Share struct {
 	held    atomic.Int64
 	waiting atomic.Int64
@@ -32,32 +34,39 @@ func (q *Queue) enter(s *Share) bool {
 	if s == nil {
 		return true
 	}
-	held := s.held.Add(1)
-	if held == 1 {
-		q.active.Add(1)
+	// It is counted only once it is admitted: else one that is refused could keep
+	// out, for a moment, another one that nobody wakes afterwards.
+	for {
+		held := s.held.Load()
+		if !q.admits(held + 1) {
+			return false
+		}
+		if s.held.CompareAndSwap(held, held+1) {
+			if held == 0 {
+				q.active.Add(1)
+			}
+			return true
+		}
 	}
+}
+
+// admits reports whether a share may hold so many now. It may always hold one.
+func (q *Queue) admits(held int64) bool {
 	size := int64(cap(q.lines))
-	if int64(len(q.lines)) < size-max(size/4, 1) || q.tenants.Load() < 2 || held <= max(size/(q.active.Load()+1), 1) {
-		return true
-	}
-	q.stand(s) // and wakes nobody: whoever waits would wake itself
-	return false
+	free := size - int64(len(q.lines))
+	return free > max(size/4, 1) || q.tenants.Load() < 2 || held <= max(min(size/(q.active.Load()+1), 3*free), 1)
 }
 
-// leave gives back a place of s.
+// leave gives back a place of s. Whoever takes the first counts s as active before
+// it can leave, and whoever leaves last takes that back.
 func (q *Queue) leave(s *Share) {
-	if s != nil {
-		q.stand(s)
-		s.tell()
+	if s == nil {
+		return
 	}
-}
-
-// stand takes one from what s holds. Whoever takes the first counts s as active
-// before it can leave, and whoever leaves last takes that back.
-func (q *Queue) stand(s *Share) {
 	if s.held.Add(-1) == 0 {
 		q.active.Add(-1)
 	}
+	s.tell()
 }
 
 // tell wakes one of those that wait for a place of s.

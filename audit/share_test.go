@@ -68,12 +68,51 @@ func TestShare(t *testing.T) {
 				t.Errorf("%d that flood have %d of %d records queued; want three quarters, and their shares of the last", flooding, total, size)
 			}
 			own := NewShare()
-			left := min(size/(flooding+2), size-total)
+			left := min(size/(flooding+2), (size-total)*3/4)
 			if left < 3 {
 				t.Errorf("%d that flood leave %d of %d for the next; want some", flooding, left, size)
 			}
 			puts(t, "the neighbour", q, own, size, left)
 			puts(t, "nobody", q, nil, size, size-total-left)
+			sink.open()
+			if err := q.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			empty(t, q, append(shares, own)...)
+		})
+	}
+}
+
+// Nor do those fill it that begin to flood one after the other, each of them under
+// its share: the next one still finds space, then and while it is written.
+func TestShareOfMany(t *testing.T) {
+	for _, flooding := range []int{2, 3, 5} {
+		synctest.Test(t, func(t *testing.T) {
+			q, sink := stalled(DefaultSize, Drop, flooding+1)
+			var shares []*Share
+			flood := func(s *Share, n int) {
+				for range n {
+					q.Put(s, &Record{})
+				}
+			}
+			for range flooding {
+				shares = append(shares, NewShare())
+				flood(shares[len(shares)-1], DefaultSize)
+			}
+			own := NewShare()
+			puts(t, "the neighbour of a sink that stands still", q, own, 4, 4)
+			for n := range 3 * DefaultSize {
+				l := <-q.lines // as the writer does
+				q.leave(l.from)
+				q.recycle(l)
+				for _, s := range shares {
+					flood(s, 3)
+				}
+				if n%20 == 0 && !q.Put(own, &Record{}) {
+					t.Errorf("%d that flood: the neighbour lost a record when %d were written; want none", flooding, n)
+					break
+				}
+			}
 			sink.open()
 			if err := q.Close(t.Context()); err != nil {
 				t.Fatal(err)
@@ -121,7 +160,7 @@ func TestShareBlocks(t *testing.T) {
 		}
 		synctest.Wait()
 		begin = time.Now()
-		puts(t, "the neighbour", q, neighbour, 4, 4)
+		puts(t, "the neighbour", q, neighbour, 3, 3)
 		if took := time.Since(begin); took != 0 {
 			t.Errorf("Put of the neighbour took %v; want no time", took)
 		}
@@ -130,7 +169,7 @@ func TestShareBlocks(t *testing.T) {
 		if err := q.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if got, want := q.Stats(), (Stats{Written: 1 + 12 + 8 + 4, Dropped: 1}); got != want {
+		if got, want := q.Stats(), (Stats{Written: 1 + 12 + 8 + 3, Dropped: 1}); got != want {
 			t.Errorf("Stats() = %+v; want %+v", got, want)
 		}
 		empty(t, q, hostile, neighbour)
@@ -185,6 +224,34 @@ func TestShareConcurrently(t *testing.T) {
 			t.Errorf("%v: Stats() = %+v; want %d records in all, and none dropped with block", overflow, got, 3*3*each)
 		}
 		empty(t, q, shares...)
+	}
+}
+
+// With Block nobody who waits for a share is forgotten, however many do.
+func TestNobodyWaitsInVain(t *testing.T) {
+	for round := range 300 {
+		sink := &recorder{}
+		q := NewQueue(sink, 2, Block, nil)
+		q.Divide(3)
+		shares := []*Share{NewShare(), NewShare()}
+		var wait sync.WaitGroup
+		for i := range 8 * len(shares) {
+			wait.Go(func() {
+				for range 20 {
+					if !q.Put(shares[i%len(shares)], &Record{}) {
+						t.Errorf("round %d: a record waited in vain", round)
+					}
+				}
+			})
+		}
+		wait.Wait()
+		if err := q.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		empty(t, q, shares...)
+		if t.Failed() {
+			return
+		}
 	}
 }
 

@@ -25,6 +25,9 @@ type Loader struct {
 	// one that is too large. They are read where AdminAPI.Store is "redis". Nobody
 	// changes the map once it is here.
 	Stored map[string][]byte
+	// Unserved are those of them that cannot be served though they hold no mistake,
+	// as they were when that was found out. They are left out until they are others.
+	Unserved map[string][]byte
 	// LeftOut are those of them that the last Load left out, by id. They are no
 	// mistakes of the configuration: what one tenant's document says does not
 	// keep the others from being served.

@@ -16,6 +16,7 @@ type selection struct {
 
 	reads   map[string]*tenantFile // of documents
 	earlier map[string]*tenantFile // of before, as far as they were asked for
+	had     map[any]string         // whose last good document claims what, for takes
 	// back are those that go by their earlier document, and why.
 	back  map[string]Mistake
 	clash *reader // has no mistakes between two uses
@@ -24,9 +25,6 @@ type selection struct {
 	good map[string][]byte
 	out  []LeftOut
 }
-
-// maxChoices bounds how often everything is chosen again.
-const maxChoices = 8
 
 // choose sets fit, good and out.
 func (s *selection) choose() {
@@ -40,10 +38,12 @@ func (s *selection) choose() {
 		s.reader.follow(all[i])
 		if m, bad := ownMistake(id, all[i]); bad {
 			s.back[id] = m
+		} else if was, ok := s.reader.loader.Unserved[id]; ok && !s.stays(id) && bytes.Equal(was, s.documents[id]) {
+			s.back[id] = Mistake{File: StoredName(id), What: "cannot be served, because a backend cannot be asked for its subscriptions",
+				Instead: "start the backend, or list its subscriptions in the registration"}
 		}
 	}
-	for round := 1; !s.chosen(round == maxChoices); round++ {
-	}
+	s.settle()
 	for _, id := range s.ids {
 		read := s.fit[id]
 		if m, back := s.back[id]; back {
@@ -61,53 +61,43 @@ func (s *selection) choose() {
 	}
 }
 
-// chosen adds to the roster what fits, and reports whether that holds. Where a
-// tenant has to go back to what another one claims by now it takes everything
-// back, so that the next time this tenant has it; unless it is the last time.
-func (s *selection) chosen(last bool) bool {
+// settle adds to the roster what fits. A tenant that has to go back to what another
+// one claims by now has that one go back too, which nobody does twice.
+func (s *selection) settle() {
 	s.fit, s.good = make(map[string]*tenantFile, len(s.ids)), make(map[string][]byte, len(s.ids))
-	var added []string
-	add := func(id string, read *tenantFile) (Mistake, bool) {
-		m, refused := s.refuses(id, read)
-		if !refused {
-			s.fit[id] = read
-			added = append(added, id)
-		}
-		return m, refused
-	}
 	// What is as it was, or goes back to that.
 	for _, id := range s.ids {
 		if _, back := s.back[id]; back {
 			if read := s.earlierOf(id); read != nil {
-				add(id, read)
+				s.add(id, read)
 			}
 		} else if s.stays(id) {
-			if m, refused := add(id, s.reads[id]); refused {
+			if m, refused := s.add(id, s.reads[id]); refused {
 				s.back[id] = m
 			}
 		}
 	}
-	// What has changed.
+	// What has changed: first what claims nothing that another one has had, so that
+	// nobody's mistake has a tenant go back to keys that it has given up.
+	var changed, taking []string
 	for _, id := range s.ids {
-		if _, done := s.back[id]; done || s.stays(id) || s.before[id] == nil {
+		switch _, done := s.back[id]; {
+		case done || s.stays(id) || s.before[id] == nil:
+		case s.takes(id):
+			taking = append(taking, id)
+		default:
+			changed = append(changed, id)
+		}
+	}
+	by := make(map[any]string) // who claims what by a document that has changed
+	for _, id := range append(changed, taking...) {
+		m, refused := s.add(id, s.reads[id])
+		if refused {
+			s.goBack(id, m, by)
 			continue
 		}
-		m, refused := add(id, s.reads[id])
-		if !refused {
-			continue
-		}
-		s.back[id] = m
-		read := s.earlierOf(id)
-		if read == nil {
-			continue
-		}
-		if _, refused := add(id, read); refused && !last {
-			for len(added) > 0 {
-				id := added[len(added)-1]
-				added = added[:len(added)-1]
-				s.to.list.remove(memberOf(id, s.fit[id]), &s.fit[id].claims)
-			}
-			return false
+		for claim := range s.reads[id].claims.all() {
+			by[claim] = id
 		}
 	}
 	// What is new.
@@ -115,11 +105,74 @@ func (s *selection) chosen(last bool) bool {
 		if _, done := s.back[id]; done || s.before[id] != nil {
 			continue
 		}
-		if m, refused := add(id, s.reads[id]); refused {
+		if m, refused := s.add(id, s.reads[id]); refused {
 			s.back[id] = m
 		}
 	}
-	return true
+}
+
+func (s *selection) add(id string, read *tenantFile) (Mistake, bool) {
+	m, refused := s.refuses(id, read)
+	if !refused {
+		s.fit[id] = read
+	}
+	return m, refused
+}
+
+// goBack has a tenant go by its earlier document, and those who claim something of
+// that by now, and so on.
+func (s *selection) goBack(id string, m Mistake, by map[any]string) {
+	s.back[id] = m
+	for all := []string{id}; len(all) > 0; all = all[1:] {
+		read := s.earlierOf(all[0])
+		if read == nil {
+			continue
+		}
+		var takers []string
+		for claim := range read.claims.all() {
+			taker, taken := by[claim]
+			if _, back := s.back[taker]; taken && !back {
+				s.drop(taker)
+				s.back[taker] = Mistake{File: StoredName(taker)} // until it is known which
+				takers = append(takers, taker)
+			}
+		}
+		s.add(all[0], read)
+		for _, taker := range takers {
+			why, refused := s.refuses(taker, s.reads[taker])
+			if !refused { // the earlier document could not be had back either
+				s.fit[taker] = s.reads[taker]
+				delete(s.back, taker)
+				continue
+			}
+			s.back[taker] = why
+			all = append(all, taker)
+		}
+	}
+}
+
+// takes reports whether a document claims what the last good one of another
+// tenant does, whose document has changed too.
+func (s *selection) takes(id string) bool {
+	if s.had == nil {
+		s.had = make(map[any]string)
+		for _, other := range s.ids {
+			if s.stays(other) {
+				continue
+			}
+			if read := s.earlierOf(other); read != nil {
+				for claim := range read.claims.all() {
+					s.had[claim] = other
+				}
+			}
+		}
+	}
+	for claim := range s.reads[id].claims.all() {
+		if other, had := s.had[claim]; had && other != id {
+			return true
+		}
+	}
+	return false
 }
 
 // stays reports whether the document is the last good one.
@@ -154,6 +207,14 @@ func ownMistake(id string, read *tenantFile) (Mistake, bool) {
 		return incompleteIn(id), true
 	}
 	return Mistake{}, false
+}
+
+// drop takes back that a tenant is one of those that fit.
+func (s *selection) drop(id string) {
+	if read := s.fit[id]; read != nil {
+		s.to.list.remove(memberOf(id, read), &read.claims)
+		delete(s.fit, id)
+	}
 }
 
 // refuses returns why a document cannot be one of the tenants. One that can be

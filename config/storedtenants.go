@@ -89,6 +89,9 @@ func (l *Loader) LoadStored(c Change) (*File, []Mistake, error) {
 	return &f, warnings, nil
 }
 
+// ServesStored reports whether LoadStored has something to go by.
+func (l *Loader) ServesStored() bool { return l.served != nil }
+
 // WithoutStored returns f without the tenants of the store.
 func (f *File) WithoutStored() *File {
 	g := *f
@@ -143,13 +146,17 @@ func (r *reader) storedTenants(f *File, to *roster) {
 			documents[changed] = r.change.Data
 		}
 	}
-	s := &selection{reader: r, to: to, trust: f.AdminAPI.TrustDocuments, documents: documents, before: r.loader.Good(), clash: newReader("", nil)}
-	for _, id := range slices.Sorted(maps.Keys(documents)) {
-		if !changes || id != changed { // what is only proposed is looked at last
-			s.ids = append(s.ids, id)
+	choose := func(documents map[string][]byte, but string) *selection {
+		s := &selection{reader: r, to: to, trust: f.AdminAPI.TrustDocuments, documents: documents, before: r.loader.Good(), clash: newReader("", nil)}
+		for _, id := range slices.Sorted(maps.Keys(documents)) {
+			if id != but {
+				s.ids = append(s.ids, id)
+			}
 		}
+		s.choose()
+		return s
 	}
-	s.choose()
+	s := choose(documents, changed) // what is only proposed is looked at last
 	if changes && r.change.Data != nil {
 		read := r.storedTenant(changed, r.change.Data, to, s.trust)
 		r.merge(read)
@@ -157,7 +164,21 @@ func (r *reader) storedTenants(f *File, to *roster) {
 			r.add(incompleteIn(changed))
 		}
 		if read.at.node != nil {
-			to.list.add(r, memberOf(changed, read), &read.claims)
+			_, refused := s.refuses(changed, read)
+			if _, there := r.loader.Stored[changed]; refused && there {
+				// Others may claim what they could not have while its present document
+				// stands there, and what it has it keeps.
+				for id := range maps.Clone(s.fit) {
+					s.drop(id)
+				}
+				s = choose(r.loader.Stored, "")
+				s.drop(changed)
+				s.out = slices.DeleteFunc(s.out, func(l LeftOut) bool { return l.ID == changed })
+				_, refused = s.refuses(changed, read)
+			}
+			if refused {
+				to.list.add(r, memberOf(changed, read), &read.claims)
+			}
 			s.fit[changed], s.good[changed] = read, r.change.Data
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"iter"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -116,6 +117,22 @@ type claims struct {
 	id    spot // without a node where there is no usable one
 	keys  []keyClaim
 	names []nameClaim
+}
+
+// all returns the keys and names, without where they are.
+func (c *claims) all() iter.Seq[any] {
+	return func(yield func(any) bool) {
+		for _, k := range c.keys {
+			if !yield(k.key.SHA256) {
+				return
+			}
+		}
+		for _, n := range c.names {
+			if !yield(n.name) {
+				return
+			}
+		}
+	}
 }
 
 type keyClaim struct {

@@ -134,7 +134,10 @@ func (g *Gateway) assembleParty(s *snapshot, v *vault, t *config.Tenant, previou
 		}
 	}
 	if p.seat == nil && !t.Open { // an open one is alone
-		p.seat, p.records = tenant.NewSeat(t.Weight), audit.NewShare()
+		p.seat = tenant.NewSeat(t.Weight)
+	}
+	if p.records == nil { // with which it is not: there is the admin API
+		p.records = audit.NewShare()
 	}
 	p.allowance = g.allowanceOf(t, p.allowance)
 	for _, r := range t.Registrations {

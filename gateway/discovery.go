@@ -3,7 +3,6 @@ package gateway
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -226,11 +225,22 @@ func applicable(advertised []config.Subscription) []config.Subscription {
 	return subs
 }
 
+// Unasked is the error where a configuration is refused because backends cannot be
+// asked for their subscriptions.
+type Unasked struct {
+	// Tenants are the ids of theirs, each as often as it has such backends.
+	Tenants []string
+	text    string
+}
+
+func (u *Unasked) Error() string { return u.text }
+
 // found notes the outcome of every inquiry, and fails unless all of them went
 // well or those that did not may be skipped or keep what they asked for before.
 func (g *Gateway) found(all []*inquiry, skip bool) (map[*config.Hook][]config.Subscription, error) {
 	subscriptions := make(map[*config.Hook][]config.Subscription, len(all))
-	failed, text := 0, ""
+	var failed []string
+	text := ""
 	for _, q := range all {
 		log := g.log.With("tenant", q.tenant.ID, "backend", q.hook.ID)
 		for i, w := range q.warnings {
@@ -251,20 +261,20 @@ func (g *Gateway) found(all []*inquiry, skip bool) (map[*config.Hook][]config.Su
 		case skip:
 			log.Warn("backend skipped, its policy does not hold: its subscriptions could not be discovered", "failure", q.failure.String())
 		default:
-			if failed++; failed <= maxFailuresShown {
+			if failed = append(failed, q.tenant.ID); len(failed) <= maxFailuresShown {
 				text += fmt.Sprintf("; tenant %s: backend %s: %s", q.tenant.ID, q.hook.ID, q.failure)
 			}
 		}
 		q.peer.failure(q.failure.Class)
 	}
-	if failed == 0 {
+	if len(failed) == 0 {
 		return subscriptions, nil
 	}
-	if more := failed - maxFailuresShown; more > 0 {
+	if more := len(failed) - maxFailuresShown; more > 0 {
 		text += fmt.Sprintf("; and %d more", more)
 	}
-	return nil, errors.New("gateway: discovery of subscriptions failed" + text +
-		"; have the backend running and its secret set first, list its subscriptions in the registration until then, or set discovery.onFailure to skip")
+	return nil, &Unasked{failed, "gateway: discovery of subscriptions failed" + text +
+		"; have the backend running and its secret set first, list its subscriptions in the registration until then, or set discovery.onFailure to skip"}
 }
 
 // eventsOf returns the events of the subscriptions of a mode, each once.

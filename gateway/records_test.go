@@ -21,7 +21,7 @@ func TestShareOfAuditQueue(t *testing.T) {
 	for ; dropped("hostile") < 100; flood++ {
 		passed(t, []*reply{r.post("/hooks", event01(fmt.Sprint("flood", flood)), hostile)})
 	}
-	for ; own < 64/4; own++ { // the last quarter, which is less than a third
+	for ; own < 64/4*3/4; own++ { // three quarters of the last quarter, which is less than a third
 		passed(t, []*reply{r.post("/hooks", event01(fmt.Sprint("own", own)), neighbour)})
 	}
 	r.audit.mu.Unlock()
@@ -61,7 +61,7 @@ func TestShareOfAuditQueueForChanges(t *testing.T) {
 	for ; m.value("ahp.gateway.audit.records", "ahp.result=dropped") < 100; changes++ {
 		r.RecordChange(&audit.Record{Change: &audit.Change{Status: http.StatusUnauthorized}})
 	}
-	const own = 64 / 4
+	const own = 64 / 4 * 3 / 4
 	for i := range own {
 		passed(t, []*reply{r.post("/hooks", event01(fmt.Sprint("own", i)), neighbour)})
 	}
@@ -70,4 +70,26 @@ func TestShareOfAuditQueueForChanges(t *testing.T) {
 	if got := m.value("ahp.gateway.audit.unrecorded", "ahp.tenant=neighbour"); got != 0 {
 		t.Errorf("%d records of the neighbour were dropped; want none", got)
 	}
+}
+
+// Nor does an open tenant, which is alone, push out the records of the admin API.
+func TestShareOfAuditQueueOfAnOpenTenant(t *testing.T) {
+	b := fakebackend.Start(t)
+	m, measure := measured(t)
+	r := start(t, open(policy(b), "audit: {stdout: true}", "limits: {auditQueue: 64}"), measure,
+		func(o *Options) { o.AdminAPI = http.NotFoundHandler() })
+	dropped := func() int64 { return m.value("ahp.gateway.audit.records", "ahp.result=dropped") }
+	r.audit.mu.Lock() // the log hangs
+	events := 0
+	for ; dropped() < 10 && events < 200; events++ {
+		passed(t, []*reply{r.post("/hooks", event01(fmt.Sprint("e", events)))})
+	}
+	before := dropped()
+	for range 4 {
+		r.RecordChange(&audit.Record{Change: &audit.Change{Status: http.StatusUnauthorized}})
+	}
+	if got := dropped() - before; got != 0 {
+		t.Errorf("%d of 4 records of the admin API were dropped; want none", got)
+	}
+	r.audit.mu.Unlock()
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
@@ -46,6 +47,12 @@ func (g *Gateway) Follow(ctx context.Context, f *config.File, commit func() erro
 	old := g.current.Load()
 	v := *old.vault
 	v.files, v.settled = maps.Clone(v.files), true
+	// What documents name was read again for f, which tells from its digest whether
+	// a tenant is the same as before: it must not be another content that is used.
+	b := &f.Backend
+	maps.DeleteFunc(v.files, func(path string, _ []byte) bool {
+		return !slices.Contains([]string{b.CAFile, b.IssuerCAFile, b.ClientCertFile, b.ClientKeyFile}, path)
+	})
 	snap, err := g.assembleFrom(ctx, &v, f, old, false)
 	if err != nil {
 		return err
@@ -112,7 +119,7 @@ func (s *Stored) trouble() string {
 		text += "\nstored tenants: since " + s.Held.UTC().Format(time.RFC3339) + " what has changed in the store is not served, removed tenants and keys included: the log says why"
 	}
 	if s.LeftOut > 0 {
-		text += "\nstored tenants: " + "documents that are left out for their mistakes: " + strconv.Itoa(s.LeftOut) + ": the log says why"
+		text += "\nstored tenants: " + "documents that are left out: " + strconv.Itoa(s.LeftOut) + ": the log says why"
 	}
 	return text
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/ahp-gateway/ahp-gateway/config"
 	"github.com/ahp-gateway/ahp-gateway/dedupe"
 	"github.com/ahp-gateway/ahp-gateway/internal/fakebackend"
+	"github.com/ahp-gateway/ahp-gateway/shared"
 )
 
 // estate is a gateway file with a folder of tenants, and a Loader of it.
@@ -507,4 +508,27 @@ func TestUnknownTenants(t *testing.T) {
 	expect(200, 503)
 	known = true
 	expect(200, 401)
+}
+
+// That changes of the store are not served is told of, and takes nobody's readiness.
+func TestHeldChangesAreTold(t *testing.T) {
+	b := fakebackend.Start(t)
+	e := newEstate(t)
+	e.tenant("acme", b.URL)
+	held := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	store, err := OpenStore(&config.Redis{URL: "redis://127.0.0.1:1", Timeout: time.Second, Prefix: "ahp"}, nil, func(shared.Class, string) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(store.Close)
+	m, measuring := measured(t)
+	r := startFile(t, e.load(), measuring, func(o *Options) {
+		o.Stored = func() *Stored { return &Stored{Known: true, Held: held, Store: store} }
+	})
+	if status, body := r.get("/readyz"); status != 200 || !strings.Contains(body, "since 2026-01-02T03:04:05Z what has changed in the store is not served") {
+		t.Errorf("/readyz = %d %s; want 200 and since when", status, body)
+	}
+	if got := m.value("ahp.gateway.stored.held", ""); got != 1 {
+		t.Errorf("ahp.gateway.stored.held = %d; want 1", got)
+	}
 }

@@ -18,8 +18,8 @@ type vault struct {
 	// files are the contents, by path, of what backends are identified by, where
 	// Follow may need them; nil where nothing can be followed.
 	files map[string][]byte
-	// settled is set while only documents of the store are followed: whatever has
-	// been read before is not looked at again.
+	// settled is set while only documents of the store are followed: what is in files
+	// is not looked at again.
 	settled bool
 }
 

@@ -14,7 +14,7 @@ type Terms struct {
 	Burst int
 	// Day and Month are how many requests are admitted in a UTC day and month.
 	Day, Month int
-	// Required admits nobody while the server cannot be asked.
+	// Required admits nobody while the server cannot be asked, if anything is limited.
 	Required bool
 }
 
@@ -106,7 +106,7 @@ func (a *Allowance) Take(now time.Time) (found Standing, wait time.Duration) {
 	args = append(known.append(append(args, a.limits...)), owed.id)
 	found, wait, counted, class := a.ask(now, owed.append(args))
 	switch {
-	case class != OK && a.terms.Required:
+	case class != OK && a.terms.Required && (a.quota != quota{} || a.terms.Rate > 0):
 		return Unknown, askAgain
 	case class != OK:
 		// These say that the server has not run the script.

@@ -146,6 +146,28 @@ func TestAllowanceWithoutServer(t *testing.T) {
 	}
 }
 
+// What is counted still, and limited no more, is admitted without a server too,
+// and owed.
+func TestNothingLimitedWithoutServer(t *testing.T) {
+	server := redistest.Start(t)
+	st := open(t, server.Address)
+	a := st.Allowance("acme", Terms{Day: 3, Required: true}, nil)
+	admits(t, "a quota", a, 3, OverQuota)
+	a = st.Allowance("acme", Terms{Required: true}, a)
+	server.Kill()
+	for i := range 5 {
+		if found, _ := a.Take(time.Now()); found != Admitted {
+			t.Errorf("Take() number %d without a limit and without a server = %d; want admitted", i, found)
+		}
+	}
+	if day, _, _ := a.Used(time.Now()); day != 8 {
+		t.Errorf("Used() = %d; want 8", day)
+	}
+	if found, _ := st.Allowance("acme", Terms{Rate: slow, Burst: 5, Required: true}, a).Take(time.Now()); found != Unknown {
+		t.Errorf("Take() with a rate again = %d; want unknown", found)
+	}
+}
+
 // A quota is one for all replicas: together they take what one may, and what is
 // refused, at the rate or the quota, takes nothing of either.
 func TestQuotaIsShared(t *testing.T) {

@@ -24,8 +24,9 @@ const (
 	MaxDocument = 1 << 20
 	// MaxDocuments bounds how many there are.
 	MaxDocuments = 100_000
-	// maxDocuments bounds them all together, in bytes.
-	maxDocuments = 512 << 20
+	// MaxBytes bounds them all together, in bytes. Who edits one sees to that: where
+	// there is more, nobody who reads them all gets any.
+	MaxBytes = 512 << 20
 	// documentPiece is how many documents are read with one call. This and other
 	// bounds stand in the scripts as well.
 	documentPiece = 32
@@ -157,7 +158,7 @@ func (d *Documents) All(ctx context.Context) (map[string][]byte, Class) {
 			size += len(data) - len(found[name])
 			found[name] = data
 		}
-		if len(found) > MaxDocuments || size > maxDocuments {
+		if len(found) > MaxDocuments || size > MaxBytes {
 			return nil, d.malformed()
 		}
 		if cursor == "0" {

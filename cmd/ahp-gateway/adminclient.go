@@ -68,6 +68,26 @@ type adminAnswer struct {
 	etag   string
 	body   []byte
 	key    string // that was sent, and is not shown
+	secret string // likewise
+}
+
+// said returns what was answered in place of the API, for the end of a message.
+// Who got a secret may have sent any part of it back.
+func (a *adminAnswer) said() string {
+	if a.secret != "" {
+		return ""
+	}
+	return quotedLine(a.body, a.key)
+}
+
+// shown returns what a problem says, fit for a line of a message.
+func (a *adminAnswer) shown(text string) string {
+	for _, sent := range [...]string{a.key, a.secret} {
+		if sent != "" {
+			text = strings.ReplaceAll(text, sent, "[sent]")
+		}
+	}
+	return printable(text)
 }
 
 // do calls the API. A document is sent as what it looks like.
@@ -81,6 +101,9 @@ func (c *adminClient) do(ctx context.Context, method, path string, document []by
 	}
 	return c.send(ctx, method, path, mediaType, document, match)
 }
+
+// secretType is the media type of a secret.
+const secretType = "application/octet-stream"
 
 // send calls the API with a body of some media type, "" for none.
 func (c *adminClient) send(ctx context.Context, method, path, mediaType string, body []byte, match string) (*adminAnswer, error) {
@@ -110,13 +133,17 @@ func (c *adminClient) send(ctx context.Context, method, path, mediaType string, 
 	if len(answer) > maxAnswer {
 		return nil, fmt.Errorf("the answer is larger than %d bytes; see that --admin is the private listener of an ahp-gateway", maxAnswer)
 	}
-	return &adminAnswer{resp.StatusCode, resp.Header.Get("ETag"), answer, c.key}, nil
+	a := &adminAnswer{status: resp.StatusCode, etag: resp.Header.Get("ETag"), body: answer, key: c.key}
+	if mediaType == secretType {
+		a.secret = string(body)
+	}
+	return a, nil
 }
 
 // read reads an answer's body.
 func (a *adminAnswer) read(v any) error {
 	if err := json.Unmarshal(a.body, v); err != nil {
-		return fmt.Errorf("HTTP %d: the answer is not one of an ahp-gateway's admin API%s; see that --admin is its private listener", a.status, quotedLine(a.body, a.key))
+		return fmt.Errorf("HTTP %d: the answer is not one of an ahp-gateway's admin API%s; see that --admin is its private listener", a.status, a.said())
 	}
 	return nil
 }
@@ -128,7 +155,7 @@ func (a *adminAnswer) problem() (admin.Problem, error) {
 	if err := json.Unmarshal(a.body, &problem); err == nil && problem.Title != "" {
 		return problem, nil
 	}
-	said := quotedLine(a.body, a.key)
+	said := a.said()
 	switch {
 	case a.status == http.StatusNotFound:
 		return problem, fmt.Errorf("HTTP 404: there is no admin API%s; write adminApi in the gateway file, and its private listener as --admin", said)
@@ -157,7 +184,7 @@ func (p program) refusal(a *adminAnswer, name string) error {
 		if m.File == "" {
 			m.File = name
 		}
-		fmt.Fprintln(p.stderr, printable(m.String()))
+		fmt.Fprintln(p.stderr, a.shown(m.String()))
 	}
-	return errors.New(printable(strings.TrimSpace(fmt.Sprintf("HTTP %d: %s %s", a.status, problem.Title, problem.Detail))))
+	return errors.New(a.shown(strings.TrimSpace(fmt.Sprintf("HTTP %d: %s %s", a.status, problem.Title, problem.Detail))))
 }

@@ -1,15 +1,22 @@
 package main
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"io"
 	"log"
+	"math/big"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ahp-gateway/ahp-gateway/internal/fakebackend"
 )
@@ -43,6 +50,52 @@ func TestAnswersOfOthers(t *testing.T) {
 		if r.code != 1 || !strings.Contains(r.stderr, c.want) || strings.Contains(r.stderr, adminTestKey[:8]) ||
 			strings.ContainsAny(r.stderr, "\x1b\r") || strings.Count(r.stderr, "\n") != 1 || len(r.stderr) > maxSaidLine+300 {
 			t.Errorf("tenant list, answered %d %.80q = %+v; want 1 and one line with %q", c.status, c.body, r, c.want)
+		}
+	}
+}
+
+// Nor is a secret shown that was sent, a key in what is none of the API's answers,
+// or what a certificate says that nobody vouches for.
+func TestAnswersShowNoSecret(t *testing.T) {
+	t.Setenv("AHP_ADMIN_KEY", adminTestKey)
+	const secret, made = "hunter2-is-the-secret", "ahp_acme_0123456789abcdef"
+	for _, status := range []int{200, 201, 400, 401, 404, 502} {
+		for _, says := range []string{"cannot PUT: %s %s %s", `{"title": "No", "detail": "%s %s %s"}`, "{\"key\": \"%[3]s\", \"etag\":"} {
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				body, _ := io.ReadAll(r.Body)
+				w.WriteHeader(status)
+				fmt.Fprintf(w, says, strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "), body, made)
+			}))
+			for _, r := range []result{
+				call(t, secret+"\n", "tenant", "secret", "set", "acme", "token", "--admin", s.URL),
+				call(t, "id: acme\n", "tenant", "add", "--admin", s.URL),
+			} {
+				isProblem := status > 299 && says[0] == '{' && strings.Contains(says, "title") // the API's, which shows no key
+				if shown := r.stdout + r.stderr; strings.Contains(shown, secret) || strings.Contains(shown, adminTestKey) || !isProblem && strings.Contains(shown, made) {
+					t.Errorf("answered %d %s: %s; want no secret", status, says, shown)
+				}
+			}
+			s.Close()
+		}
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), DNSNames: []string{"a\x1b[2Jb.example"}}
+	der, err := x509.CreateCertificate(rand.Reader, c, c, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := httptest.NewUnstartedServer(http.NotFoundHandler())
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.TLS = &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
+	s.StartTLS()
+	defer s.Close()
+	at := strings.Replace(s.URL, "127.0.0.1", "localhost", 1)
+	for _, args := range [][]string{{"tenant", "list", "--admin", at}, {"diff", "--config", filepath.Join(sides(t), "old.yaml"), "--against-running", at}} {
+		if r := call(t, "", args...); r.code != 1 || !strings.Contains(r.stderr, "b.example, not localhost") || strings.Contains(r.stderr, "\x1b") {
+			t.Errorf("%s with an odd certificate = %q; want it shown without escapes", args[0], r.stderr)
 		}
 	}
 }

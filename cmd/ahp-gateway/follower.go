@@ -55,6 +55,7 @@ type follower struct {
 	done  chan struct{}      // closed when nobody looks any more
 
 	patience time.Duration // changePatience outside of tests
+	room     int           // shared.MaxBytes outside of tests
 
 	// turn holds one from reading documents to knowing them, and while one is changed.
 	turn chan struct{}
@@ -76,7 +77,7 @@ type follower struct {
 // which may be nothing.
 func newFollower(ctx context.Context, r *config.Redis, kept keptDocuments, log *slog.Logger) (*follower, error) {
 	f := &follower{
-		news: make(chan struct{}, 1), all: make(chan struct{}, 1), done: make(chan struct{}), turn: make(chan struct{}, 1), patience: changePatience, log: log,
+		news: make(chan struct{}, 1), all: make(chan struct{}, 1), done: make(chan struct{}), turn: make(chan struct{}, 1), patience: changePatience, room: shared.MaxBytes, log: log,
 		state: shared.DocumentState{Epoch: kept.Epoch}, documents: kept.Documents,
 	}
 	f.life, f.end = context.WithCancel(context.WithoutCancel(ctx))
@@ -455,8 +456,16 @@ func (f *follower) edit(ctx context.Context, id string, data []byte, match strin
 		return admin.ErrChanged
 	}
 	f.mu.Lock()
-	state := f.state
+	state, size := f.state, len(data)
+	for other, data := range f.documents { // all that there are, or this change is stale
+		if other != id {
+			size += len(data)
+		}
+	}
 	f.mu.Unlock()
+	if len(data) > len(old) && size > f.room {
+		return fmt.Errorf("admin: the store may hold %d bytes, which it would with this document; remove one first", f.room)
+	}
 	edited, class := f.docs.Edit(ctx, state, id, old, data)
 	switch edited {
 	case shared.EditDone:
@@ -491,7 +500,8 @@ func tagOf(data []byte) string {
 }
 
 // loadFollowed is load without a change. If the gateway file says that there is
-// a store, and nobody follows it yet, that begins now.
+// a store, and nobody follows it yet, that begins now: until followed, or followFormer
+// where it comes to nothing, what was followed before goes on beside it.
 func (s *server) loadFollowed(ctx context.Context, stop chan os.Signal, log *slog.Logger) (f *config.File, warnings []config.Mistake, err error) {
 	f, warnings, err = s.load(config.Change{})
 	if err != nil || f.AdminAPI.Store != "redis" || s.follower.Load() != nil && (!s.lastGood || f.Shared.Redis == s.redis) {
@@ -511,10 +521,36 @@ func (s *server) startFollowing(ctx context.Context, stop chan os.Signal, r *con
 	if err != nil {
 		return err
 	}
-	s.unfollow()
+	s.former = &following{s.follower.Swap(follower), s.redis}
 	s.redis = *r
-	s.follower.Store(follower)
 	return nil
+}
+
+// following is what is followed of which server; nobody is where there is no follower.
+type following struct {
+	*follower
+	redis config.Redis
+}
+
+// followFormer follows what was followed before loadFollowed, whose configuration
+// is not served. Where that began nothing it does nothing.
+func (s *server) followFormer() {
+	if s.former == nil {
+		return
+	}
+	if late := s.follower.Swap(s.former.follower); late != nil {
+		late.close()
+	}
+	s.redis, s.former = s.former.redis, nil
+}
+
+// leaveFormer stops following what was followed before loadFollowed, if that began
+// anything.
+func (s *server) leaveFormer() {
+	if s.former != nil && s.former.follower != nil {
+		s.former.close()
+	}
+	s.former = nil
 }
 
 // followKept returns f, the last good configuration, with the tenants of its
@@ -553,9 +589,12 @@ func (s *server) follow(ctx context.Context, stop chan os.Signal, log *slog.Logg
 	if follower == nil {
 		return false
 	}
-	f, _, err := s.loadStored(follower, config.Change{})
-	if err == nil {
-		unlessStopped(ctx, stop, func(ctx context.Context) { err = s.Follow(ctx, f, nil) })
+	var f *config.File
+	var err error
+	for again := true; again; again = s.setAside(f, err) {
+		if f, _, err = s.loadStored(follower, config.Change{}); err == nil {
+			unlessStopped(ctx, stop, func(ctx context.Context) { err = s.Follow(ctx, f, nil) })
+		}
 	}
 	switch {
 	case errors.Is(err, context.Canceled):
@@ -567,6 +606,30 @@ func (s *server) follow(ctx context.Context, stop chan os.Signal, log *slog.Logg
 		return false
 	}
 	s.adoptStored(f, log)
+	return true
+}
+
+// setAside has documents of the store left out with which f cannot be served, by
+// err, because their backends cannot be asked: others wait for none of those. It
+// reports whether that leaves something to be tried.
+func (s *server) setAside(f *config.File, err error) bool {
+	var unasked *gateway.Unasked
+	if !errors.As(err, &unasked) {
+		return false
+	}
+	aside := maps.Clone(s.loader.Unserved)
+	if aside == nil {
+		aside = make(map[string][]byte)
+	}
+	for _, id := range unasked.Tenants {
+		stored := slices.ContainsFunc(f.Tenants, func(t config.Tenant) bool { return t.ID == id && t.File == config.StoredName(id) })
+		if was, ok := s.loader.Unserved[id]; !stored || ok && bytes.Equal(was, s.loader.Stored[id]) {
+			return false
+		}
+		aside[id] = s.loader.Stored[id]
+	}
+	s.loader.Unserved, s.asideSince = aside, time.Now()
+	s.follower.Load().later()
 	return true
 }
 
@@ -586,7 +649,10 @@ func (s *server) loadStored(follower *follower, change config.Change) (f *config
 		if f, warnings, err = s.loader.LoadStored(change); err != nil {
 			return nil, warnings, err
 		}
-		fresh := slices.DeleteFunc(configFiles(f), func(path string) bool { return slices.Contains(s.files, path) })
+		fresh := slices.DeleteFunc(configFiles(f), func(path string) bool {
+			_, known := slices.BinarySearch(s.files, path) // there may be very many
+			return known
+		})
 		if len(fresh) == 0 {
 			break
 		}
@@ -599,13 +665,18 @@ func (s *server) loadStored(follower *follower, change config.Change) (f *config
 	return f, warnings, nil
 }
 
-// followNews has what has changed in the store served. Files that are known to have
-// a mistake are not read again for it.
+// followNews has what has changed in the store served. No file is read again for it,
+// and no backend asked, but those of tenants that have changed: it waits for nobody
+// else's.
 func (s *server) followNews(ctx context.Context, stop chan os.Signal) {
 	const cause = "the store of tenants has changed"
 	done := false
-	if s.refused {
-		done = s.follow(ctx, stop, s.log.With("cause", cause))
+	if s.refused || s.loader.ServesStored() {
+		log := s.log.With("cause", cause)
+		if done = s.follow(ctx, stop, log); done && len(s.loader.Unserved) > 0 && time.Since(s.asideSince) >= followAgain {
+			s.loader.Unserved = nil // the others have theirs, and wait for no backend
+			done = s.follow(ctx, stop, log)
+		}
 	} else {
 		done = s.reload(ctx, stop, cause, nil)
 	}
@@ -618,6 +689,7 @@ func (s *server) followNews(ctx context.Context, stop chan os.Signal) {
 // following where f has no store.
 func (s *server) followed(f *config.File) {
 	s.loader.Served()
+	s.leaveFormer()
 	follower := s.follower.Load()
 	switch {
 	case follower == nil:
@@ -630,6 +702,7 @@ func (s *server) followed(f *config.File) {
 
 // unfollow stops following the store, if anybody does.
 func (s *server) unfollow() {
+	s.leaveFormer()
 	if follower := s.follower.Swap(nil); follower != nil {
 		follower.close()
 	}

@@ -171,8 +171,8 @@ func TestReplicasFollowTheStore(t *testing.T) {
 	write("acme", `'{"id":"acme"}'`)
 	write("nosy", `'{"id":"nosy","keys":[{"file":"/etc/hostname"}],"registration":"/etc/passwd"}'`)
 	write("twin", `'`+fmt.Sprintf(`{"id":"twin","keys":[{"sha256":"%x"}],"registration":%s}`, sha256.Sum256([]byte(tenantKey("steady"))), strings.ReplaceAll(onePolicy(pass.URL), "\n", ""))+`'`)
-	b.reports("4 documents have mistakes")
-	a.reports("4 documents have mistakes")
+	b.reports("documents that are left out: 4")
+	a.reports("documents that are left out: 4")
 	b.stderr.await(t, `redis:nosy:1:\d+: keys\[0\]\.file: `, 1)
 	b.stderr.await(t, `redis:twin:1:\d+: keys\[0\]: is the same key as keys\[0\] in`, 1)
 	b.measures("ahp_gateway_stored_left_out", 4)
@@ -467,5 +467,39 @@ func TestFollowersAtOnce(t *testing.T) {
 			t.Errorf("Delete of follower %d without a tag = %v; want %v", i, err, admin.ErrChanged)
 		}
 		f.release()
+	}
+}
+
+// No more is put into the store than whoever starts can read.
+func TestStoreIsNotOverfilled(t *testing.T) {
+	server := redistest.Start(t)
+	f, err := newFollower(t.Context(), &config.Redis{URL: "redis://" + server.Address, Address: server.Address, Prefix: "ahp"}, keptDocuments{}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.close()
+	f.room = 10
+	for _, c := range []struct {
+		id, data, match, want string
+	}{
+		{"acme", "123456", "", ""},
+		{"beta", "12345", "", "may hold 10 bytes"},
+		{"beta", "1234", "", ""},
+		{"acme", "1234567", "123456", "may hold 10 bytes"},
+		{"acme", "1", "123456", ""},
+		{"acme", "123456", "1", ""},
+	} {
+		match := ""
+		if c.match != "" {
+			match = tagOf([]byte(c.match))
+		}
+		if err := f.begin(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		err := f.Put(t.Context(), c.id, []byte(c.data), match)
+		f.release()
+		if got := fmt.Sprint(err); (err != nil) != (c.want != "") || !strings.Contains(got, c.want) {
+			t.Errorf("Put(%s, %s) = %s; want %q", c.id, c.data, got, c.want)
+		}
 	}
 }

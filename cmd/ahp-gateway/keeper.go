@@ -25,8 +25,9 @@ type keeper struct {
 	stored [sha256.Size]byte // likewise, of the documents
 }
 
-// maxKept bounds a file, in bytes.
-const maxKept = 512 << 20
+// maxKept bounds a file, in bytes: the documents of a full store are a third more as
+// they are kept, and there may be an earlier one of some.
+const maxKept = 1 << 30
 
 func (k *keeper) path() string { return filepath.Join(k.dir, "last-good.yaml") }
 

@@ -93,14 +93,28 @@ func (s *server) tryProposal(stop chan os.Signal, q *proposal, undo *func() erro
 		}
 		*undo, q.change.Begin = took, nil
 	}
-	f, warnings, asBefore, err := s.loadChange(follower, q.change.Change, stored)
+	files, known := s.files, s.known
+	unserved, err := s.serveChange(stop, q, follower, stored, s.refused, log)
+	if unserved && stored && q.ctx.Err() == nil && !errors.Is(err, context.Canceled) { // by what the files say, perhaps
+		s.files, s.known = files, known
+		_, err = s.serveChange(stop, q, follower, stored, true, log)
+	}
+	return err
+}
+
+// serveChange is tryProposal for a change that has begun, with the files as they
+// are or asBefore. unserved reports that the gateway cannot serve what was read.
+func (s *server) serveChange(stop chan os.Signal, q *proposal, follower *follower, stored, asBefore bool, log *slog.Logger) (unserved bool, err error) {
+	f, warnings, asBefore, err := s.loadChange(follower, q.change.Change, stored, asBefore)
 	if err == nil {
 		err = q.change.Check(warnings)
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
+	served := false
 	commit := func() error {
+		served = true
 		err := q.change.Commit()
 		if err != nil && !errors.Is(err, errStale) {
 			log.Error("a change was served and cannot be stored: it is taken back", "error", err)
@@ -117,10 +131,10 @@ func (s *server) tryProposal(stop chan os.Signal, q *proposal, undo *func() erro
 	})
 	switch {
 	case err != nil:
-		return err
+		return !served && !asBefore, err
 	case asBefore:
 		s.adoptStored(f, log)
-		return nil
+		return false, nil
 	case stored: // it is no file that is watched
 	case q.change.Data == nil:
 		delete(s.known, q.change.Path)
@@ -128,13 +142,14 @@ func (s *server) tryProposal(stop chan os.Signal, q *proposal, undo *func() erro
 		s.known[q.change.Path] = sha256.Sum256(q.change.Data)
 	}
 	s.adopt(f, restart, log)
-	return nil
+	return false, nil
 }
 
 // loadChange is load for a proposal. A change of what is in the store waits for no
-// file that has a mistake: then the configuration is asBefore, but for the change.
-func (s *server) loadChange(follower *follower, change config.Change, stored bool) (f *config.File, warnings []config.Mistake, asBefore bool, err error) {
-	if !stored || !s.refused {
+// file that has a mistake: then the configuration is as before, but for the change,
+// as it is where the files are not to be read at all.
+func (s *server) loadChange(follower *follower, change config.Change, stored, unread bool) (f *config.File, warnings []config.Mistake, asBefore bool, err error) {
+	if !stored || !unread {
 		files, known := s.files, s.known
 		f, warnings, err = s.load(change)
 		elsewhere := slices.ContainsFunc(config.AsMistakes(err), func(m config.Mistake) bool { return m.File != change.Path })
@@ -143,10 +158,11 @@ func (s *server) loadChange(follower *follower, change config.Change, stored boo
 		}
 		s.files, s.known = files, known // loop has still to notice what is wrong
 	}
-	if f, warnings, failed := s.loadStored(follower, change); !errors.Is(failed, config.ErrNoStore) {
-		return f, warnings, true, failed
+	g, own, failed := s.loadStored(follower, change)
+	if errors.Is(failed, config.ErrNoStore) && err != nil {
+		return f, warnings, false, err
 	}
-	return f, warnings, false, err
+	return g, own, true, failed
 }
 
 // offerAPI has the admin API go by f, which is served.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"regexp"
 	"strings"
 )
 
@@ -12,9 +13,13 @@ const (
 	maxSaidLine = 200
 )
 
+// madeKey is what keys look like that the API makes.
+var madeKey = regexp.MustCompile(`ahp_[A-Za-z0-9._-]+`)
+
 // quotedLine returns the first line with something in it of such an answer, a
 // proxy's page for example, fit for the end of a message: without key, which who
-// answers may have sent back. It is "" where there is none.
+// answers may have sent back, and without one that was made. It is "" where there
+// is none.
 func quotedLine(body []byte, key string) string {
 	text := string(bytes.TrimSpace(body[:min(len(body), maxSaid)]))
 	if key != "" {
@@ -27,7 +32,7 @@ func quotedLine(body []byte, key string) string {
 			}
 		}
 	}
-	line, _, _ := strings.Cut(text, "\n")
+	line, _, _ := strings.Cut(madeKey.ReplaceAllString(text, "[key]"), "\n")
 	if line = strings.TrimSpace(line); line == "" {
 		return ""
 	}

@@ -99,7 +99,7 @@ func (p program) setSecret(ctx context.Context, c *adminClient, o *tenantOptions
 		return fmt.Errorf("the secret has more than %d bytes; a line break at its end is not counted", sealed.MaxValue)
 	}
 	var r admin.Result
-	if err := p.secret(ctx, c, http.MethodPut, segment(args[0])+"/secrets/"+segment(args[1]), "application/octet-stream", value, &r); err != nil {
+	if err := p.secret(ctx, c, http.MethodPut, segment(args[0])+"/secrets/"+segment(args[1]), secretType, value, &r); err != nil {
 		return err
 	}
 	return p.tell(o, &r, "has secret "+args[1]+digestShown(r.Secret), p.stdout)

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -190,6 +191,7 @@ type server struct {
 	// lastGood is set while what was kept is served, and refused while the files
 	// have a mistake.
 	lastGood, refused bool
+	asideSince        time.Time // when there was last a document that cannot be served
 	files             []string
 	known             contents
 
@@ -198,6 +200,7 @@ type server struct {
 	folder    string
 	follower  atomic.Pointer[follower] // nil unless there is a store that replicas share
 	redis     config.Redis             // that it follows
+	former    *following               // until what is followed since is served; nil otherwise
 	proposals chan proposal            // from the API to loop
 	ending    chan struct{}            // closed once loop takes none any more
 }
@@ -300,16 +303,26 @@ func (s *server) reload(ctx context.Context, stop chan os.Signal, cause string, 
 	if len(changed) > 0 {
 		log = log.With("changed", changed[:min(len(changed), maxChangedShown)], "changed_files", len(changed))
 	}
-	f, warnings, err := s.loadFollowed(ctx, stop, s.log)
-	logWarnings(log, warnings)
-	if s.refused = err != nil; s.refused {
-		s.Rejected()
-		logMistakes(log, err)
-		log.Error("configuration refused, the running one stays in use", "mistakes", len(config.AsMistakes(err)))
-		return s.follow(ctx, stop, log)
-	}
+	var f *config.File
 	var restart []string
-	unlessStopped(ctx, stop, func(ctx context.Context) { restart, err = s.Reload(ctx, f) })
+	var err error
+	s.loader.Unserved = nil
+	for again := true; again; again = s.setAside(f, err) {
+		var warnings []config.Mistake
+		f, warnings, err = s.loadFollowed(ctx, stop, s.log)
+		logWarnings(log, warnings)
+		if s.refused = err != nil; s.refused {
+			s.followFormer()
+			s.Rejected()
+			logMistakes(log, err)
+			log.Error("configuration refused, the running one stays in use", "mistakes", len(config.AsMistakes(err)))
+			return s.follow(ctx, stop, log)
+		}
+		unlessStopped(ctx, stop, func(ctx context.Context) { restart, err = s.Reload(ctx, f) })
+	}
+	if err != nil {
+		s.followFormer()
+	}
 	if errors.Is(err, context.Canceled) {
 		log.Info("reload given up, because the process is to end")
 		return false

@@ -42,7 +42,8 @@ func (t *tlsFiles) client() (*http.Client, error) {
 }
 
 // unanswered returns why there was no answer, without the URL, which can hold
-// what is not for a log, and what to write instead. flag is what has the URL.
+// what is not for a log, and what to write instead. flag is what has the URL. Of
+// a certificate that nobody vouches for the names are anybody's to choose.
 func unanswered(err error, flag string) error {
 	var ue *url.Error
 	if errors.As(err, &ue) {
@@ -64,5 +65,5 @@ func unanswered(err error, flag string) error {
 	case errors.Is(err, context.DeadlineExceeded):
 		instead = "see that it is not stuck, and that nothing between drops the connection"
 	}
-	return fmt.Errorf("%w; %s", err, instead)
+	return fmt.Errorf("%s; %s", printable(err.Error()), instead)
 }
