@@ -181,10 +181,16 @@ func TestAlertsHaveRunbooks(t *testing.T) {
 	if len(alerts) < 10 {
 		t.Fatalf("there are %d alerts; want at least 10", len(alerts))
 	}
-	page := read(t, "docs/operate/alerts.md")
+	page, runbooks := read(t, "docs/operate/alerts.md"), read(t, "docs/operate/runbooks.md")
 	for _, a := range alerts {
 		if row := "| `" + a[1] + "` | " + a[2] + " |"; !strings.Contains(page, row) {
 			t.Errorf("docs/operate/alerts.md has no row %s", row)
+		}
+	}
+	for _, link := range regexp.MustCompile(`docs/operate/runbooks\.md#([a-z-]+)`).FindAllStringSubmatch(read(t, "deploy/helm/ahp-gateway/files/alerts.yaml"), -1) {
+		heading := regexp.MustCompile(`(?im)^## ` + strings.ReplaceAll(link[1], "-", "[ -]") + `$`)
+		if !heading.MatchString(runbooks) {
+			t.Errorf("an alert names the runbook %s, which is not in docs/operate/runbooks.md", link[1])
 		}
 	}
 }
