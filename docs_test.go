@@ -1,4 +1,4 @@
-//go:build unix
+//go:build linux
 
 package ahpgateway_test
 
@@ -38,8 +38,7 @@ kubectl --namespace ahp rollout status deployment/ahp-gateway`, "it needs a clus
 sudo systemctl enable --now ahp-gateway`, "it needs a machine with systemd"},
 	{"docs/deploy/vm.md", `sudo ahp-gateway validate --config /etc/ahp-gateway/gateway.yaml
 sudo systemctl reload ahp-gateway`, "it needs a machine with systemd"},
-	{"docs/deploy/laptop.md", `docker run --rm --read-only --user 65532:65532 --cap-drop ALL --publish 127.0.0.1:8787:8787 --volume "$PWD:/etc/ahp-gateway:ro" \
-  ghcr.io/ahp-gateway/ahp-gateway serve --config /etc/ahp-gateway/gateway.yaml`, "it needs a container engine"},
+	{"docs/deploy/laptop.md", `docker run --rm --read-only --cap-drop ALL --publish 127.0.0.1:8787:8787 --volume "$PWD:/etc/ahp-gateway:ro" ghcr.io/ahp-gateway/ahp-gateway`, "it needs a container engine"},
 	{"docs/deploy/verify.md", `sha256sum --check --ignore-missing checksums.txt
 cosign verify-blob checksums.txt --bundle checksums.txt.sigstore.json \
   --certificate-identity-regexp '^https://github.com/ahp-gateway/ahp-gateway/' \
