@@ -17,7 +17,7 @@ if [ ! -e "$venv/complete" ]; then
 	touch "$venv/complete"
 fi
 # The notices of the theme's makers are no warnings about our pages.
-NO_MKDOCS_2_WARNING=1 DISABLE_MKDOCS_2_WARNING=true PYTHONDONTWRITEBYTECODE=1 "$venv/bin/mkdocs" build --strict --quiet
+NO_MKDOCS_2_WARNING=1 DISABLE_MKDOCS_2_WARNING=true PYTHONDONTWRITEBYTECODE=1 "$venv/bin/mkdocs" build --strict
 
 # Whoever reads a page asks no other host for anything.
 if grep -rlE '<(script|img|iframe|source)[^>]*[[:space:]]src="?(https?:)?//|<link[^>]*rel="?(stylesheet|preconnect|preload|icon)[^>]*href="?(https?:)?//' .cache/site --include='*.html'; then
