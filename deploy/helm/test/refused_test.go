@@ -76,6 +76,21 @@ func TestReadmeExamples(t *testing.T) {
 		t.Fatal(err)
 	}
 	valid(t, "readme", path)
+
+	_, command, _ := strings.Cut(string(text), "```sh\nhelm ")
+	command, _, _ = strings.Cut(command, "\n```")
+	args := strings.Fields(command)
+	for i, a := range args {
+		switch a {
+		case "deploy/helm/ahp-gateway":
+			args[i] = filepath.Join(root, a)
+		case "values.yaml":
+			args[i] = path
+		}
+	}
+	if out, err := helm(t, append(args, "--dry-run=client")...); err != nil || !strings.Contains(out, "kind: Deployment") {
+		t.Errorf("helm %s: %v", command, err)
+	}
 }
 
 // The notes name what comes next.
