@@ -7,10 +7,10 @@ BENCH       ?= .
 STATICCHECK ?= $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race lint fuzz interop microbench bench bench-peers bench-check check demo clean
+.PHONY: image packages release-check help build test race lint fuzz interop microbench bench bench-peers bench-check check demo clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## build bin/ahp-gateway
 	$(GO) build -trimpath -o bin/ahp-gateway ./cmd/ahp-gateway
@@ -70,7 +70,17 @@ demo: ## a gateway with two sample policy backends
 	$(GO) run ./cmd/ahp-gateway demo
 
 clean: ## remove what make has made
-	rm -rf bin .cache
+	rm -rf bin dist .cache
+
+# What is released. deploy/release is a module of its own.
+image: ## the image into dist/, without a container engine
+	$(GO) -C deploy/release run . image --output ../../dist/image --docker ../../dist/image.tar
+
+packages: ## deb and rpm into dist/
+	$(GO) -C deploy/release run . packages --output ../../dist
+
+release-check: ## test image, packages, workflows; as root for all of it
+	cd deploy/release && $(GO) vet ./... && $(STATICCHECK) ./... && $(GO) test ./...
 
 .PHONY: docs
 docs: ## build the documentation site into .cache/site

@@ -84,7 +84,7 @@ func TestDocs(t *testing.T) {
 	if out, err := exec.Command("go", "build", "-o", binary, "./cmd/ahp-gateway").CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
-	help := &manual{binary: binary, pages: map[string]string{}}
+	help := &manual{binary: binary, pages: map[string]string{}, given: map[string]bool{}}
 	metrics, keys := read(t, "docs/reference/metrics.md"), read(t, "docs/reference/configuration.md")
 	used, visited := make([]bool, len(unrun)), 0
 	var mu sync.Mutex
@@ -254,12 +254,7 @@ var loopback = regexp.MustCompile(`127\.0\.0\.1:([1-9][0-9]*)`)
 func (s *session) own(text string) string {
 	return loopback.ReplaceAllStringFunc(text, func(address string) string {
 		if s.ports[address] == "" {
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				s.t.Fatal(err)
-			}
-			s.ports[address] = l.Addr().String()
-			l.Close()
+			s.ports[address] = s.help.free(s.t)
 		}
 		return s.ports[address]
 	})
@@ -550,11 +545,30 @@ func (s *session) plain(text string) error {
 const policy = `{"protocolVersion": "0.1", "hooks": [{"id": "com.example.policy", "transport": {"type": "http", "url": "https://policy.example.com/ahp"},
  "subscriptions": [{"events": ["tool.before"], "mode": "intercept", "timeoutMs": 750, "failurePolicy": "fail-closed"}]}]}`
 
-// manual knows what --help says of every command.
+// manual knows what --help says of every command. It is shared by all pages.
 type manual struct {
 	binary string
 	mu     sync.Mutex
 	pages  map[string]string
+	given  map[string]bool // addresses
+}
+
+// free returns a free address on loopback that no other page was given.
+func (m *manual) free(t *testing.T) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		address := l.Addr().String()
+		l.Close()
+		if !m.given[address] {
+			m.given[address] = true
+			return address
+		}
+	}
 }
 
 func (m *manual) of(path string) string {

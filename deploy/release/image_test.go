@@ -41,17 +41,21 @@ func release() *source {
 // maxImage is the most that an image may take unpacked, in bytes.
 const maxImage = 40_000_000
 
+// made are the folders of what tests share. The tests run one after the other.
+var made []string
+
 // built is the image of linux/amd64 and linux/arm64, made once for all tests.
 var built = sync.OnceValues(func() (dir string, err error) {
 	if dir, err = os.MkdirTemp("", "image"); err != nil {
 		return "", err
 	}
+	made = append(made, dir)
 	return dir, writeImage(release(), []string{"linux/amd64", "linux/arm64"}, filepath.Join(dir, "oci"), filepath.Join(dir, "docker.tar"))
 })
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if dir, err := built(); err == nil {
+	for _, dir := range made {
 		os.RemoveAll(dir)
 	}
 	os.Exit(code)
