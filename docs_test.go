@@ -41,13 +41,23 @@ sudo systemctl reload ahp-gateway`, "it needs a machine with systemd"},
 	{"docs/deploy/laptop.md", `docker run --rm --read-only --cap-drop ALL --publish 127.0.0.1:8787:8787 --volume "$PWD:/etc/ahp-gateway:ro" ghcr.io/ahp-gateway/ahp-gateway`, "it needs a container engine"},
 	{"docs/deploy/verify.md", `sha256sum --check --ignore-missing checksums.txt
 cosign verify-blob checksums.txt --bundle checksums.txt.sigstore.json \
-  --certificate-identity-regexp '^https://github.com/ahp-gateway/ahp-gateway/' \
+  --certificate-identity https://github.com/ahp-gateway/ahp-gateway/.github/workflows/release.yaml@refs/tags/v1.2.3 \
   --certificate-oidc-issuer https://token.actions.githubusercontent.com
-gh attestation verify ahp-gateway_*_linux_amd64.tar.gz --repo ahp-gateway/ahp-gateway`, "it needs a release"},
-	{"docs/deploy/verify.md", `cosign verify ghcr.io/ahp-gateway/ahp-gateway:latest \
-  --certificate-identity-regexp '^https://github.com/ahp-gateway/ahp-gateway/' \
+gh attestation verify ahp-gateway_1.2.3_linux_amd64.tar.gz --repo ahp-gateway/ahp-gateway`, "it needs a release"},
+	{"docs/deploy/verify.md", `cosign verify ghcr.io/ahp-gateway/ahp-gateway:v1.2.3 \
+  --certificate-identity https://github.com/ahp-gateway/ahp-gateway/.github/workflows/release.yaml@refs/tags/v1.2.3 \
   --certificate-oidc-issuer https://token.actions.githubusercontent.com
-gh attestation verify oci://ghcr.io/ahp-gateway/ahp-gateway:latest --repo ahp-gateway/ahp-gateway`, "it needs a release"},
+cosign verify-attestation --type spdxjson ghcr.io/ahp-gateway/ahp-gateway:v1.2.3 \
+  --certificate-identity https://github.com/ahp-gateway/ahp-gateway/.github/workflows/release.yaml@refs/tags/v1.2.3 \
+  --certificate-oidc-issuer https://token.actions.githubusercontent.com
+gh attestation verify oci://ghcr.io/ahp-gateway/ahp-gateway:v1.2.3 --repo ahp-gateway/ahp-gateway`, "it needs a release"},
+	{"docs/deploy/verify.md", `git checkout v1.2.3
+go -C deploy/release run . image --version v1.2.3 --output ../../dist/image`, "it needs a tag; the tests of deploy/release build the image twice"},
+	{"docs/deploy/laptop.md", `cd examples/compose
+./keys.sh
+docker compose up --build`, "it needs a container engine"},
+	{"docs/deploy/laptop.md", `cd examples/compose
+./run.sh`, "it takes minutes; examples/test runs it"},
 	{"docs/backends/python.md", `cd examples/backend-python
 python3 -m venv .venv
 .venv/bin/pip install --quiet -r requirements.txt
