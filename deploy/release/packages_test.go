@@ -106,9 +106,9 @@ func TestDebianPackage(t *testing.T) {
 	t.Run("unit", func(t *testing.T) {
 		need(t, "systemd-analyze")
 		unit := in("usr/lib/systemd/system/ahp-gateway.service")
-		// Beside the units of a system, as they are here. Pages of the manual would be
+		// Beside what a system has, as it is here. Pages of the manual would be
 		// looked for on this machine, not in the root.
-		shell(t, `cp -an /usr/lib/systemd/system/. "$1/usr/lib/systemd/system/"`, "sh", root)
+		shell(t, `cp -an /usr/lib/systemd/system/. "$1/usr/lib/systemd/system/"; install -D /bin/kill "$1/bin/kill"`, "sh", root)
 		if out := shell(t, `systemd-analyze --man=no --root="$1" verify ahp-gateway.service 2>&1`, "sh", root); strings.Contains(out, "ahp-gateway") {
 			t.Errorf("systemd-analyze verify: %s", out)
 		}
@@ -141,6 +141,21 @@ func TestDebianPackage(t *testing.T) {
 		admin := regexp.MustCompile(`admin on (http://[0-9.:]+)`).FindSubmatch(g.log.Bytes())
 		if got := status(t, string(admin[1])+"/readyz"); got != 200 {
 			t.Errorf("/readyz = %d; want 200", got)
+		}
+	})
+
+	t.Run("tenant", func(t *testing.T) {
+		readme, err := os.ReadFile(in("etc/ahp-gateway/tenants/README"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		example := regexp.MustCompile(`(?m)^  id: acme\n(?:  .*\n)+`).FindString(string(readme))
+		acme := in("etc/ahp-gateway/tenants/acme.yaml")
+		put(t, acme, strings.ReplaceAll(strings.TrimPrefix(example, "  "), "\n  ", "\n"))
+		t.Cleanup(func() { os.Remove(acme) })
+		out, err := exec.Command(in("usr/bin/ahp-gateway"), "validate", "--config", in("etc/ahp-gateway/gateway.yaml")).CombinedOutput()
+		if err != nil || !strings.Contains(string(out), "tool.before") {
+			t.Errorf("validate with the tenant of tenants/README = %v\n%s", err, out)
 		}
 	})
 
