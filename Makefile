@@ -7,7 +7,7 @@ BENCH       ?= .
 STATICCHECK ?= $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .DEFAULT_GOAL := help
-.PHONY: image packages release-check help build test race lint fuzz interop microbench bench bench-peers bench-check check demo clean
+.PHONY: help build test race lint fuzz interop microbench bench bench-peers bench-check examples chart chart-api image packages release-check docs check demo clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,13 +44,11 @@ bench-peers: ## measure the gateway beside the proxies that are installed
 bench-check: ## measure briefly and hold the ratios against bench/thresholds.json
 	$(GO) run ./bench check
 
-.PHONY: examples
 examples: ## the examples, behind the gateway; needs Python 3.11+, Node.js, Prometheus, Redis as well
 	@for module in examples/opa examples/test; do \
 		(cd $$module && $(GO) mod tidy -diff && $(GO) vet ./... && $(STATICCHECK) ./... && $(GO) test -count=1 ./...) || exit 1; \
 	done
 
-.PHONY: chart chart-api
 chart: ## the Helm chart: render, check and serve what it makes, without a cluster
 	cd deploy/helm/test && $(GO) tool -n helm >/dev/null && $(GO) vet ./... && $(GO) test ./...
 
@@ -64,14 +62,6 @@ chart-api: ## install the chart in a real API server, which is built first (some
 		-X $(KUBEVERSION).gitMajor=$(word 1,$(subst ., ,$(KUBERNETES:v%=%))) -X $(KUBEVERSION).gitMinor=$(word 2,$(subst ., ,$(KUBERNETES:v%=%)))" k8s.io/kubernetes/cmd/kube-apiserver
 	cd deploy/helm/test && KUBE_APISERVER=$(CONTROLPLANE)/kube-apiserver ETCD=$(CONTROLPLANE)/etcd $(GO) test -count=1 -run 'TestServer$$' -v ./...
 
-check: lint test race ## what a change must pass
-
-demo: ## a gateway with two sample policy backends
-	$(GO) run ./cmd/ahp-gateway demo
-
-clean: ## remove what make has made
-	rm -rf bin dist .cache
-
 # What is released. deploy/release is a module of its own.
 image: ## the image into dist/, without a container engine
 	$(GO) -C deploy/release run . image --output ../../dist/image --docker ../../dist/image.tar
@@ -82,6 +72,13 @@ packages: ## deb and rpm into dist/
 release-check: ## test image, packages, workflows; as root for all of it
 	cd deploy/release && $(GO) vet ./... && $(STATICCHECK) ./... && $(GO) test ./...
 
-.PHONY: docs
 docs: ## build the documentation site into .cache/site
 	@sh docs/build.sh
+
+check: lint test race ## what a change must pass
+
+demo: ## a gateway with two sample policy backends
+	$(GO) run ./cmd/ahp-gateway demo
+
+clean: ## remove what make has made
+	rm -rf bin dist .cache
