@@ -88,7 +88,7 @@ func kindOf(t testing.TB, doc map[string]any) kind {
 // schemas returns the schema of a kind, or nil.
 type schemas func(k kind) *jsonschema.Schema
 
-// published returns the schemas of one minor.
+// schemasOf returns the schemas of one minor.
 func schemasOf(t testing.TB, minor published) schemas {
 	t.Helper()
 	dir := filepath.Join(minor.dir(t), "api/openapi-spec/v3")
