@@ -51,8 +51,8 @@ func (p published) dir(t testing.TB) string {
 	return got.Dir
 }
 
-// closed makes a schema refuse members that it does not name, and reports
-// whether it is one of an object that is open on purpose.
+// closed makes a schema refuse members that it does not name, but for objects that
+// are open on purpose.
 func closed(schema any) {
 	switch s := schema.(type) {
 	case map[string]any:
