@@ -51,8 +51,8 @@ func (p published) dir(t testing.TB) string {
 	return got.Dir
 }
 
-// closed makes a schema refuse members that it does not name, and reports
-// whether it is one of an object that is open on purpose.
+// closed makes a schema refuse members that it does not name, but for objects that
+// are open on purpose.
 func closed(schema any) {
 	switch s := schema.(type) {
 	case map[string]any:
@@ -88,7 +88,7 @@ func kindOf(t testing.TB, doc map[string]any) kind {
 // schemas returns the schema of a kind, or nil.
 type schemas func(k kind) *jsonschema.Schema
 
-// published returns the schemas of one minor.
+// schemasOf returns the schemas of one minor.
 func schemasOf(t testing.TB, minor published) schemas {
 	t.Helper()
 	dir := filepath.Join(minor.dir(t), "api/openapi-spec/v3")

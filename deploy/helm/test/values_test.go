@@ -18,8 +18,8 @@ import (
 
 // value is one value of values.yaml with its text.
 type value struct {
-	path, text, kind string
-	def              string // as JSON
+	path, text string
+	def        string // as JSON
 }
 
 // documented returns the values of values.yaml that have a text, in order. Each
