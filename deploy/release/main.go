@@ -70,6 +70,16 @@ func run(args []string) error {
 	}
 }
 
+// versionOf returns a version for what git describes. Where there is no tag that is
+// a commit alone, of which dpkg takes those that begin with a digit only, and as
+// newer than every release.
+func versionOf(described string) string {
+	if strings.HasPrefix(described, "v") {
+		return described
+	}
+	return "v0.0.0-g" + described
+}
+
 // describe fills in what git knows. SOURCE_DATE_EPOCH, in seconds, is the time
 // where it is set.
 func (s *source) describe() error {
@@ -84,6 +94,7 @@ func (s *source) describe() error {
 		if s.version, err = git("describe", "--tags", "--always", "--dirty"); err != nil {
 			return err
 		}
+		s.version = versionOf(s.version)
 	}
 	if s.revision, err = git("rev-parse", "HEAD"); err != nil {
 		return err
