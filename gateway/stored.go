@@ -119,7 +119,7 @@ func (s *Stored) trouble() string {
 		text += "\nstored tenants: since " + s.Held.UTC().Format(time.RFC3339) + " what has changed in the store is not served, removed tenants and keys included: the log says why"
 	}
 	if s.LeftOut > 0 {
-		text += "\nstored tenants: " + "documents that are left out: " + strconv.Itoa(s.LeftOut) + ": the log says why"
+		text += "\nstored tenants: documents that are left out: " + strconv.Itoa(s.LeftOut) + ": the log says why"
 	}
 	return text
 }
