@@ -69,3 +69,39 @@ func TestLint(t *testing.T) {
 		}
 	}
 }
+
+// A name that YAML reads as a number, a truth or nothing stays a name.
+func TestNamesStayText(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "values.yaml")
+	values := `
+nameOverride: "1e3"
+priorityClassName: "123"
+runtimeClassName: "true"
+serviceAccount: {create: false, name: "null"}
+imagePullSecrets: [{name: "12"}]
+certManager: {enabled: true, issuerRef: {name: "1"}}
+tls: {enabled: true, clientCA: {name: "0", key: "1"}}
+adminTLS: {enabled: true, secretName: "1", clientCA: {name: "null", kind: Secret, key: "2"}}
+ingress: {enabled: true, className: "8", hosts: ["1.2"]}
+service: {loadBalancerClass: "8: 9"}
+monitoring: {kind: ServiceMonitor, tlsConfig: {serverName: "1"}}
+networkPolicy: {ingress: {namespaces: ["null", "1234"]}, private: {namespaces: ["true"]}}
+secretMounts: {"1": {secretName: "2"}}
+tests: {enabled: true, keySecret: {name: "3", key: "4"}}
+tenants:
+  "1": {existingSecret: "5", existingSecretKey: "6", secretName: "7"}
+`
+	if err := os.WriteFile(path, []byte(values), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := helm(t, "template", "123", chart, "--namespace", "42", "--values", path)
+	if err != nil {
+		t.Fatalf("helm template 123 --values with%s: %v", values, err)
+	}
+	objects(t, out) // which are decoded strictly
+	for _, name := range []string{"null", "1234", "true"} {
+		if want := `kubernetes.io/metadata.name: "` + name + `"`; !strings.Contains(out, want) {
+			t.Errorf("the NetworkPolicy has no %s", want)
+		}
+	}
+}

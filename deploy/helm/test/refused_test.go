@@ -23,6 +23,8 @@ func TestRefusedValues(t *testing.T) {
 		{"httpRoute: {enabled: true, parentRefs: [{name: g}]}", "write its namespace into networkPolicy.ingress.namespaces"},
 		{"service: {type: LoadBalancer}", "write networkPolicy.ingress.from"},
 		{"monitoring: {kind: PodMonitor}", "write its namespace into networkPolicy.private.namespaces"},
+		{"adminTLS: {enabled: true, secretName: s}\nmonitoring: {kind: ServiceMonitor}\nnetworkPolicy: {enabled: false}", "write monitoring.tlsConfig, with ca and serverName: refused-ahp-gateway-private"},
+		{"adminTLS: {enabled: true, secretName: s, clientCA: {name: c}}\nmonitoring: {kind: PodMonitor}\nnetworkPolicy: {enabled: false}", "with ca, cert, keySecret and serverName"},
 		{"networkPolicy: {enabled: false}\ningress: {enabled: true}", "ingress.enabled without ingress.hosts"},
 		{"networkPolicy: {enabled: false}\nhttpRoute: {enabled: true}", "httpRoute.enabled without httpRoute.parentRefs"},
 		{"autoscaling: {enabled: true, cpu: 0}", "autoscaling.enabled without a metric"},
@@ -43,6 +45,9 @@ func TestRefusedValues(t *testing.T) {
 		{"tenants: {acme: {existingSecret: s, config: {registration: a.json}}}", "at '/tenants/acme'"},
 		{"prometheusRule: {disabled: [AHPGatewayNope]}", "at '/prometheusRule/disabled/0'"},
 		{"maxSurge: 0", "at '/maxSurge'"},
+		{"commonLabels: {app.kubernetes.io/name: x}", "at '/commonLabels/app.kubernetes.io"},
+		{"podLabels: {app.kubernetes.io/component: x}", "at '/podLabels/app.kubernetes.io"},
+		{"image: {tag: \"1\\n  command: [sh]\"}", "at '/image/tag'"},
 	} {
 		path := filepath.Join(t.TempDir(), "values.yaml")
 		if err := os.WriteFile(path, []byte(c.values), 0o600); err != nil {

@@ -36,6 +36,9 @@
 {{- if and $v.networkPolicy.enabled (ne $v.monitoring.kind "none") (not (or $v.networkPolicy.private.namespaces $v.networkPolicy.private.from)) -}}
 {{- fail "the NetworkPolicy lets no Prometheus in: write its namespace into networkPolicy.private.namespaces" -}}
 {{- end -}}
+{{- if and (ne $v.monitoring.kind "none") $v.adminTLS.enabled (not $v.monitoring.tlsConfig) -}}
+{{- fail (printf "monitoring with adminTLS.enabled: Prometheus asks for an address, which the certificate is not for: write monitoring.tlsConfig, with ca%s and serverName: %s-private" (ternary ", cert, keySecret" "" (not (empty $v.adminTLS.clientCA.name))) (include "ahp-gateway.fullname" .)) -}}
+{{- end -}}
 {{- if and $v.ingress.enabled (not $v.ingress.hosts) -}}
 {{- fail "ingress.enabled without ingress.hosts" -}}
 {{- end -}}

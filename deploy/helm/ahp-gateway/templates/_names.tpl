@@ -31,16 +31,16 @@
 {{- end -}}
 
 {{- define "ahp-gateway.selectorLabels" -}}
-app.kubernetes.io/name: {{ include "ahp-gateway.name" . }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/name: {{ include "ahp-gateway.name" . | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 app.kubernetes.io/component: gateway
 {{- end -}}
 
 {{/* Labels of an object that is no pod. */}}
 {{- define "ahp-gateway.labels" -}}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
-app.kubernetes.io/name: {{ include "ahp-gateway.name" . }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/name: {{ include "ahp-gateway.name" . | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/part-of: ahp-gateway
 app.kubernetes.io/managed-by: {{ .Release.Service }}
@@ -52,8 +52,8 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{/* The metadata of an object: (list $ "-suffix" labels annotations), the last two may be empty. */}}
 {{- define "ahp-gateway.metadata" -}}
 {{- $ := index . 0 -}}
-name: {{ include "ahp-gateway.fullname" $ }}{{ index . 1 }}
-namespace: {{ $.Release.Namespace }}
+name: {{ printf "%s%s" (include "ahp-gateway.fullname" $) (index . 1) | quote }}
+namespace: {{ $.Release.Namespace | quote }}
 labels:
   {{- include "ahp-gateway.labels" $ | nindent 2 }}
   {{- with index . 2 }}

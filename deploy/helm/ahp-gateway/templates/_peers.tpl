@@ -1,7 +1,7 @@
 {{/* Peers of a NetworkPolicy, from namespaces by name and others as they are. */}}
 {{- define "ahp-gateway.peers" -}}
 {{- range .namespaces }}
-- namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: {{ . }}}}
+- namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: {{ . | quote }}}}
 {{- end }}
 {{- with .from }}
 {{ toYaml . }}
