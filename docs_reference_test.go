@@ -7,9 +7,7 @@ package ahpgateway_test
 import (
 	"bytes"
 	"encoding/json"
-	"io"
 	"maps"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -101,7 +99,6 @@ func TestMetricsReference(t *testing.T) {
 	if out, err := exec.Command("go", "build", "-o", binary, "./cmd/ahp-gateway").CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
-	path := filepath.Join(t.TempDir(), "gateway.yaml")
 	const configuration = `listen: 127.0.0.1:0
 admin: 127.0.0.1:0
 audit: {file: audit.jsonl}
@@ -114,36 +111,12 @@ registration:
         - {events: [tool.before], mode: intercept, timeoutMs: 750, failurePolicy: fail-open}
         - {events: [tool.after], mode: observe}
 `
-	if err := os.WriteFile(path, []byte(configuration), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	lines := run(t, binary, "serve", "--config", path)
-	var url, admin string
-	for (url == "" || admin == "") && lines.Scan() {
-		if _, a, ok := strings.Cut(lines.Text(), "admin on "); ok {
-			admin = strings.Trim(a, `"`)
-		}
-		if u, ok := strings.CutPrefix(lines.Text(), "listening on "); ok {
-			url = u
-		}
-	}
-	go func() {
-		for lines.Scan() {
-		}
-	}()
+	url, admin := serving(t, binary, configuration)
 	event := writtenEvent(t, blocks(read(t, "README.md"), "sh"))
 	post(t, url, event)
 	post(t, url, "{}")
 	post(t, url, `{"jsonrpc":"2.0","method":"hooks/observe","params":{}}`)
-	resp, err := http.Get(admin + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	scrape, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	scrape := scraped(t, admin)
 
 	type row struct{ kind, labels string }
 	rows := map[string]row{}
@@ -151,14 +124,14 @@ registration:
 		rows[m[1]] = row{m[2], m[3]}
 	}
 	seen := map[string]bool{}
-	for _, m := range regexp.MustCompile(`(?m)^# TYPE (ahp_[a-z_]+) ([a-z]+)$`).FindAllStringSubmatch(string(scrape), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^# TYPE (ahp_[a-z_]+) ([a-z]+)$`).FindAllStringSubmatch(scrape, -1) {
 		seen[m[1]] = true
 		if rows[m[1]].kind != m[2] {
 			t.Errorf("the reference has the metric %s as %q; want %s", m[1], rows[m[1]].kind, m[2])
 		}
 	}
 	series := regexp.MustCompile(`(?m)^(ahp_[a-z_]+)\{([^}]*)\}`)
-	for _, m := range series.FindAllStringSubmatch(string(scrape), -1) {
+	for _, m := range series.FindAllStringSubmatch(scrape, -1) {
 		name := m[1]
 		if _, ok := rows[name]; !ok {
 			name = regexp.MustCompile(`_(bucket|sum|count)$`).ReplaceAllString(name, "")

@@ -102,15 +102,33 @@ func blocks(markdown, language string) []string {
 // there, and looks for every metric that the README names.
 func checkMetrics(t *testing.T, readme, binary, configuration, event string) {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "gateway.yaml")
 	// Somebody may try the README's example at this moment.
 	configuration = strings.NewReplacer("127.0.0.1:8787", "127.0.0.1:0", "127.0.0.1:8788", "127.0.0.1:0",
 		"127.0.0.1:9001", "127.0.0.1:1", "127.0.0.1:9002", "127.0.0.1:1").Replace(configuration)
+	url, admin := serving(t, binary, configuration)
+	if got := post(t, url, event); !strings.Contains(got, "io.ahp-gateway.fail_closed") {
+		t.Errorf("the README's configuration without its backends = %s; want the fail-closed deny", got)
+	}
+	metrics := scraped(t, admin)
+	names := regexp.MustCompile("`(ahp_gateway_[a-z_]+)`").FindAllStringSubmatch(readme, -1)
+	if len(names) == 0 {
+		t.Error("README names no metric")
+	}
+	for _, name := range names {
+		if !strings.Contains(metrics, "# TYPE "+name[1]+" ") {
+			t.Errorf("README names the metric %s, which /metrics does not have", name[1])
+		}
+	}
+}
+
+// serving serves a configuration and returns where.
+func serving(t *testing.T, binary, configuration string) (url, admin string) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "gateway.yaml")
 	if err := os.WriteFile(path, []byte(configuration), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	lines := run(t, binary, "serve", "--config", path)
-	var url, admin string
 	for (url == "" || admin == "") && lines.Scan() {
 		if _, a, ok := strings.Cut(lines.Text(), "admin on "); ok {
 			admin = strings.Trim(a, `"`)
@@ -119,9 +137,16 @@ func checkMetrics(t *testing.T, readme, binary, configuration, event string) {
 			url = u
 		}
 	}
-	if got := post(t, url, event); !strings.Contains(got, "io.ahp-gateway.fail_closed") {
-		t.Errorf("the README's configuration without its backends = %s; want the fail-closed deny", got)
-	}
+	go func() { // so that what it logs has somewhere to go
+		for lines.Scan() {
+		}
+	}()
+	return url, admin
+}
+
+// scraped returns what /metrics of a private listener says.
+func scraped(t *testing.T, admin string) string {
+	t.Helper()
 	resp, err := http.Get(admin + "/metrics")
 	if err != nil {
 		t.Fatal(err)
@@ -131,15 +156,7 @@ func checkMetrics(t *testing.T, readme, binary, configuration, event string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	names := regexp.MustCompile("`(ahp_gateway_[a-z_]+)`").FindAllStringSubmatch(readme, -1)
-	if len(names) == 0 {
-		t.Error("README names no metric")
-	}
-	for _, name := range names {
-		if !strings.Contains(string(metrics), "# TYPE "+name[1]+" ") {
-			t.Errorf("README names the metric %s, which /metrics does not have", name[1])
-		}
-	}
+	return string(metrics)
 }
 
 // validate returns the subscriptions that validate prints for a harness of a
