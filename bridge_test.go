@@ -1,4 +1,6 @@
-//go:build linux
+// They are about processes, which the race detector does not look into.
+
+//go:build linux && !race
 
 package ahpgateway_test
 

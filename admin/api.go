@@ -39,6 +39,10 @@ type Options struct {
 	// that were asked for without a good key at most ten a second. It must not
 	// wait long.
 	Record func(*audit.Record)
+	// Skipped returns the ids of those backends of a tenant that is served whose
+	// policy does not hold, because they could not be asked for their subscriptions.
+	// Nil is that there is none.
+	Skipped func(tenant string) (backends []string)
 	// Admits reports whether the listener would let a request in that it has let in
 	// already. It is asked while Apply checks a change. Nil is that it would.
 	Admits func(*http.Request) bool

@@ -209,6 +209,7 @@ func (c *call) apply(status int, sent, change *config.TenantDocument, old *store
 	}
 	result := Result{ID: c.tenant, Generation: generation, Key: key, Warnings: c.locate(sent, warnings)}
 	if change != nil {
+		result.Warnings = append(result.Warnings, c.skipped()...)
 		result.ETag = `"` + c.after + `"`
 		for _, digest := range change.KeyDigests() {
 			result.Keys = append(result.Keys, digest[:min(len(digest), shortDigest)])
@@ -217,6 +218,19 @@ func (c *call) apply(status int, sent, change *config.TenantDocument, old *store
 	a := answerJSON(status, result)
 	a.tag = c.after
 	return a
+}
+
+// skipped warns of the tenant's backends whose policy does not hold.
+func (c *call) skipped() (warnings []config.Mistake) {
+	if c.options.Skipped == nil {
+		return nil
+	}
+	for _, backend := range c.options.Skipped(c.tenant) {
+		warnings = append(warnings, config.Mistake{Path: "registration", Value: backend, Warning: true,
+			What:    "the backend could not be asked for its subscriptions, and its policy does not hold until it answers",
+			Instead: "see that it runs and that its secret is set, or list its subscriptions"})
+	}
+	return warnings
 }
 
 // refusal answers what Apply could not do; failed is the store's part of it.

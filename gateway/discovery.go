@@ -63,6 +63,23 @@ func (p *party) skipped() (n int64) {
 	return n
 }
 
+// Skipped returns the ids of those backends of a tenant whose policy does not hold,
+// because they have never said which subscriptions they want. It is safe for
+// concurrent use.
+func (g *Gateway) Skipped(tenant string) (backends []string) {
+	for _, p := range g.current.Load().parties {
+		if p.id != tenant {
+			continue
+		}
+		for _, d := range p.discovered {
+			if d.skipped() {
+				backends = append(backends, d.hook.ID)
+			}
+		}
+	}
+	return backends
+}
+
 // inquiry is one backend being asked for its subscriptions.
 type inquiry struct {
 	tenant *config.Tenant

@@ -131,12 +131,19 @@ func TestOneIsSetAsideForItsBackend(t *testing.T) {
 	b.serves(tenantKey("acme"), passed)
 	b.serves(tenantKey("changed"), passed)
 
-	asking := func(id string) string {
-		return strings.Replace(tenantFile(id, pass.URL), onePolicy(pass.URL), `{"protocolVersion":"draft","hooks":[{"id":"com.example.policy","transport":{"type":"http","url":"http://127.0.0.1:1"}}]}`, 1)
-	}
-	for _, do := range [][]string{{asking("asked"), "add"}, {asking("changed"), "put", "changed"}, {tenantFile("acme", deny.URL), "put", "acme"}} {
-		if r := a.tenant(do[0], do[1:]...); r.code != 0 {
-			t.Fatalf("tenant %v = %+v; want 0", do[1:], r)
+	// The other one skips such backends, and says what that means.
+	for _, do := range []struct {
+		stdin   string
+		args    []string
+		skipped bool
+	}{
+		{asking(t, "asked"), []string{"add"}, true},
+		{asking(t, "changed"), []string{"put", "changed"}, true},
+		{tenantFile("acme", deny.URL), []string{"put", "acme"}, false},
+	} {
+		r := a.tenant(do.stdin, do.args...)
+		if r.code != 0 || strings.Contains(r.stderr, "its policy does not hold until it answers (found com.example.policy)") != do.skipped {
+			t.Fatalf("tenant %v = %+v; want 0, and a warning where the policy does not hold: %t", do.args, r, do.skipped)
 		}
 	}
 	b.serves(tenantKey("acme"), denied)

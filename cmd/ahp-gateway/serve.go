@@ -208,9 +208,10 @@ type server struct {
 func newServer(path string) *server {
 	s := &server{path: path, loader: config.NewLoader(path, nil), proposals: make(chan proposal), ending: make(chan struct{})}
 	s.api = admin.New(admin.Options{
-		Apply:  s.apply,
-		Record: func(r *audit.Record) { s.RecordChange(r) },
-		Admits: func(r *http.Request) bool { return s.Admits(r) },
+		Apply:   s.apply,
+		Record:  func(r *audit.Record) { s.RecordChange(r) },
+		Skipped: func(tenant string) []string { return s.Skipped(tenant) },
+		Admits:  func(r *http.Request) bool { return s.Admits(r) },
 	})
 	return s
 }
