@@ -14,7 +14,15 @@ import (
 func TestShareOfAuditQueue(t *testing.T) {
 	b := fakebackend.Start(t)
 	m, measure := measured(t)
-	r := start(t, "audit: {stdout: true}\nlimits: {auditQueue: 64}\n"+pair(policy(b), policy(b)), measure)
+	const head = "audit: {stdout: true}\nlimits: {auditQueue: 64}\n"
+	r := start(t, head+many(tenantEntry("hostile", policy(b), []string{"hostile-key"})), measure)
+	reload := func(text string) {
+		t.Helper()
+		if _, err := r.Reload(t.Context(), parse(t, head+text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reload(pair(policy(b), policy(b))) // until now one tenant had it all
 	dropped := func(who string) int64 { return m.value("ahp.gateway.audit.unrecorded", "ahp.tenant="+who) }
 	r.audit.mu.Lock() // the log hangs
 	flood, own := 0, 0
@@ -42,9 +50,7 @@ func TestShareOfAuditQueue(t *testing.T) {
 	passed(t, []*reply{r.post("/hooks", event01("after"), hostile)})
 	r.audit.await(flood - 100 + own + 1)
 	before := r.current.Load().parties[0].records
-	if _, err := r.Reload(t.Context(), parse(t, "audit: {stdout: true}\nlimits: {auditQueue: 64}\n"+pair(policy(b), policy(b), "rate: 5"))); err != nil {
-		t.Fatal(err)
-	}
+	reload(pair(policy(b), policy(b), "rate: 5"))
 	if after := r.current.Load().parties[0].records; after == nil || after != before {
 		t.Errorf("after a reload the share of the queue is %p; want that of before, %p", after, before)
 	}

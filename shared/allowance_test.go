@@ -413,6 +413,10 @@ func TestDebtIsAddedOnce(t *testing.T) {
 			t.Fatalf("request %d with the same debt = %d, %+v, %v; want %d counted", i, found, counted, class, 51+i)
 		}
 	}
+	l.settle(known, "") // a reply to who did not tell of it
+	if l.owing.id != owed.id {
+		t.Errorf("the debt is %v after a reply to another call; want %v still", l.owing, owed)
+	}
 	l.alone(a.quota, time.Now(), true) // one more, meanwhile
 	if day, month, _ := a.Used(time.Now()); day != 51 || month != 51 {
 		t.Errorf("Used() = %d, %d; want 51, which is all that this replica knows of", day, month)
