@@ -2,11 +2,7 @@ package gateway
 
 import (
 	"crypto/sha256"
-	"crypto/tls"
-	"encoding/pem"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -18,30 +14,16 @@ import (
 // files had a mistake, is used from the document's next reading on, and after the
 // mistake in any case.
 func TestFollowUsesRenewedFiles(t *testing.T) {
-	dir := t.TempDir()
-	cert, key, roots := keyPair(t, 1)
-	renewed, renewedKey, _ := keyPair(t, 2)
-	roots.AppendCertsFromPEM([]byte(renewed))
-	var serials []string
-	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		serials = append(serials, r.TLS.PeerCertificates[0].SerialNumber.String())
-		new(trap).pass(w, r)
-	}))
-	s.TLS = &tls.Config{ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: roots}
-	s.StartTLS()
-	t.Cleanup(s.Close)
-	save(t, dir, "roots.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})))
-	save(t, dir, "c.pem", cert)
-	save(t, dir, "k.pem", key)
+	p := startShown(t)
 	good := "listen: 127.0.0.1:0\nadmin: 127.0.0.1:0\nshared: {redis: {url: redis://127.0.0.1:1}}\naudit: {stdout: true}\n" +
 		"adminApi: {store: redis, trustDocuments: true, keys: [{sha256: " + strings.Repeat("e", 64) + "}]}\n"
-	save(t, dir, "gateway.yaml", good)
+	save(t, p.dir, "gateway.yaml", good)
 	document := func(rate int) []byte {
 		return []byte(fmt.Sprintf("id: acme\nrate: %d\nkeys: [{sha256: \"%x\"}]\nbackends: {com.example.policy: {caFile: %[3]q, clientCertFile: %[4]q, clientKeyFile: %[5]q}}\nregistration: %[6]s\n",
-			rate, sha256.Sum256([]byte("acme")), filepath.Join(dir, "roots.pem"), filepath.Join(dir, "c.pem"), filepath.Join(dir, "k.pem"),
-			registration("draft", hook("com.example.policy", s.URL, intercepts("draft", "fail-closed", 5000)))))
+			rate, sha256.Sum256([]byte("acme")), filepath.Join(p.dir, "roots.pem"), filepath.Join(p.dir, "c.pem"), filepath.Join(p.dir, "k.pem"),
+			registration("draft", hook("com.example.policy", p.url, intercepts("draft", "fail-closed", 5000)))))
 	}
-	l := config.NewLoader(filepath.Join(dir, "gateway.yaml"), environ)
+	l := config.NewLoader(filepath.Join(p.dir, "gateway.yaml"), environ)
 	l.Stored = map[string][]byte{"acme": document(100)}
 	f, _, err := l.Load()
 	if err != nil || len(l.LeftOut) > 0 {
@@ -54,18 +36,18 @@ func TestFollowUsesRenewedFiles(t *testing.T) {
 		if a := r.post("/hooks", eventDraft(id), "Authorization: Bearer acme"); a.decision() != "pass" {
 			t.Errorf("%s: %s; want pass", id, a.decision())
 		}
-		if got := strings.Join(serials, " "); got != want {
+		if got := strings.Join(p.serials, " "); got != want {
 			t.Errorf("%s: the backend was shown certificates %s; want %s", id, got, want)
 		}
 	}
 	decision("e1", "1")
 
-	save(t, dir, "gateway.yaml", good+"x: [")
+	save(t, p.dir, "gateway.yaml", good+"x: [")
 	if _, _, err := l.Load(); err == nil {
 		t.Fatal("Load of a file with a mistake = no mistake")
 	}
-	save(t, dir, "c.pem", renewed)
-	save(t, dir, "k.pem", renewedKey)
+	save(t, p.dir, "c.pem", p.renewed)
+	save(t, p.dir, "k.pem", p.renewedKey)
 	l.Digests.Forget()
 	l.Stored = map[string][]byte{"acme": document(200)}
 	if f, _, err = l.LoadStored(config.Change{}); err != nil || len(l.LeftOut) > 0 {
@@ -77,7 +59,7 @@ func TestFollowUsesRenewedFiles(t *testing.T) {
 	l.Served()
 	decision("e2", "1 2")
 
-	save(t, dir, "gateway.yaml", good)
+	save(t, p.dir, "gateway.yaml", good)
 	if f, _, err = l.Load(); err != nil || len(l.LeftOut) > 0 {
 		t.Fatal(err, l.LeftOut)
 	}

@@ -173,27 +173,43 @@ func keyPair(t *testing.T, name int64) (cert, key string, roots *x509.CertPool) 
 	return cert, string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded})), roots
 }
 
-// A backend is shown the certificate of the gateway file, and after a reload
-// that of the files as they are then.
-func TestClientCertificatesToBackends(t *testing.T) {
-	dir := t.TempDir()
+// shownBackend is a backend that asks for a client certificate, beside a folder
+// with its own root in roots.pem, and in c.pem and k.pem the first of two pairs.
+type shownBackend struct {
+	dir, url            string
+	key                 string   // of the first pair
+	renewed, renewedKey string   // the second pair
+	serials             []string // of the certificates that it was shown
+}
+
+// startShown starts one that ends with the test.
+func startShown(t *testing.T) *shownBackend {
+	t.Helper()
 	cert, key, roots := keyPair(t, 1)
-	renewed, renewedKey, _ := keyPair(t, 2)
-	roots.AppendCertsFromPEM([]byte(renewed))
-	var serials []string
+	p := &shownBackend{dir: t.TempDir(), key: key}
+	p.renewed, p.renewedKey, _ = keyPair(t, 2)
+	roots.AppendCertsFromPEM([]byte(p.renewed))
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		serials = append(serials, r.TLS.PeerCertificates[0].SerialNumber.String())
+		p.serials = append(p.serials, r.TLS.PeerCertificates[0].SerialNumber.String())
 		new(trap).pass(w, r)
 	}))
 	s.TLS = &tls.Config{ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: roots}
 	s.StartTLS()
 	t.Cleanup(s.Close)
-	save(t, dir, "roots.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})))
-	save(t, dir, "c.pem", cert)
-	save(t, dir, "k.pem", key)
-	text := open(registration("draft", hook("com.example.policy", s.URL, intercepts("draft", "fail-closed", 5000))),
-		fmt.Sprintf("backend: {clientCertFile: %q, clientKeyFile: %q}", filepath.Join(dir, "c.pem"), filepath.Join(dir, "k.pem")),
-		fmt.Sprintf("backends: {com.example.policy: {caFile: %q}}", filepath.Join(dir, "roots.pem")))
+	p.url = s.URL
+	save(t, p.dir, "roots.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})))
+	save(t, p.dir, "c.pem", cert)
+	save(t, p.dir, "k.pem", key)
+	return p
+}
+
+// A backend is shown the certificate of the gateway file, and after a reload
+// that of the files as they are then.
+func TestClientCertificatesToBackends(t *testing.T) {
+	p := startShown(t)
+	text := open(registration("draft", hook("com.example.policy", p.url, intercepts("draft", "fail-closed", 5000))),
+		fmt.Sprintf("backend: {clientCertFile: %q, clientKeyFile: %q}", filepath.Join(p.dir, "c.pem"), filepath.Join(p.dir, "k.pem")),
+		fmt.Sprintf("backends: {com.example.policy: {caFile: %q}}", filepath.Join(p.dir, "roots.pem")))
 	r := start(t, text)
 	decision := func(id string) {
 		t.Helper()
@@ -211,19 +227,19 @@ func TestClientCertificatesToBackends(t *testing.T) {
 			t.Error("a reload that changes nothing replaced the backend")
 		}
 	}
-	save(t, dir, "c.pem", renewed)
-	save(t, dir, "k.pem", renewedKey)
+	save(t, p.dir, "c.pem", p.renewed)
+	save(t, p.dir, "k.pem", p.renewedKey)
 	if _, err := r.Reload(t.Context(), parse(t, text)); err != nil {
 		t.Fatal(err)
 	}
 	decision("e2")
-	if got := strings.Join(serials, " "); got != "1 2" {
+	if got := strings.Join(p.serials, " "); got != "1 2" {
 		t.Errorf("the backend was shown certificates %s; want 1 2", got)
 	}
 
 	// Files that do not fit together are refused, and nothing changes.
 	f := parse(t, text)
-	save(t, dir, "k.pem", key)
+	save(t, p.dir, "k.pem", p.key)
 	if _, err := r.Reload(t.Context(), f); err == nil || strings.Contains(err.Error(), "PRIVATE") {
 		t.Errorf("Reload with the key of another certificate = %v; want an error", err)
 	}
